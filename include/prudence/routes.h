@@ -153,26 +153,29 @@ static inline const uint64_t *prudence_routes_word_(uintptr_t words, uint64_t hi
            (high >> ((0 - words) & PRUDENCE_ROUTES_BITS_MASK));
 }
 
+/* Looks up from a node on that these bits of an IPv4 address follow. */
+static inline uintptr_t prudence_routes_lookup_near_(const uint64_t *node, uint64_t high)
+{
+    while (node[1] >> (high >> 58) & 1) {
+        const uint64_t below =
+            __atomic_load_n(prudence_routes_child_(node, high >> 58), __ATOMIC_CONSUME);
+
+        node = PRUDENCE_CAST(const uint64_t *, below);
+        high <<= 6;
+    }
+    return __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
+}
+
 /* Looks up an IPv4 address, left-aligned. */
 static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *table, uint64_t high)
 {
     const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
-    uint64_t word = __atomic_load_n(prudence_routes_word_(index, high), __ATOMIC_CONSUME);
+    const uint64_t word = __atomic_load_n(prudence_routes_word_(index, high), __ATOMIC_CONSUME);
 
-    if (word & PRUDENCE_ROUTES_NODE) {
-        const uint64_t *node = PRUDENCE_CAST(const uint64_t *, 0 - word);
-
-        high <<= index & PRUDENCE_ROUTES_BITS_MASK;
-        while (node[1] >> (high >> 58) & 1) {
-            const uint64_t below =
-                __atomic_load_n(prudence_routes_child_(node, high >> 58), __ATOMIC_CONSUME);
-
-            node = PRUDENCE_CAST(const uint64_t *, below);
-            high <<= 6;
-        }
-        word = __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
-    }
-    return word;
+    return word & PRUDENCE_ROUTES_NODE
+               ? prudence_routes_lookup_near_(PRUDENCE_CAST(const uint64_t *, 0 - word),
+                                              high << (index & PRUDENCE_ROUTES_BITS_MASK))
+               : word;
 }
 
 /* Returns a number whose first bits select the slot that has the node that these first 31 bits lead
@@ -257,6 +260,61 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
         low << PRUDENCE_ROUTES_MIDDLE);
 }
 
+/* Returns an address from a packet, left-aligned. */
+static inline uint64_t prudence_routes_high_(const unsigned char *address)
+{
+    uint32_t bytes;
+
+    memcpy(&bytes, address, sizeof bytes);
+    return UINT64_C(1) * __builtin_bswap32(bytes) << 32;
+}
+
+/*
+ * Looks up `count` IPv4 addresses, each one level further in turn, so that the processor loads the
+ * next nodes of all at once. Meanwhile values[i] is a word as in the index: the answer, or the
+ * negated address of the node where the lookup goes on.
+ */
+static inline void prudence_routes_lookup_group_(const struct prudence_routes *table,
+                                                 const unsigned char *addresses, size_t count,
+                                                 uintptr_t *values)
+{
+    const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
+    const uint64_t bits = index & PRUDENCE_ROUTES_BITS_MASK;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        const uint64_t *const place =
+            prudence_routes_word_(index, prudence_routes_high_(addresses + 4 * i));
+        const uint64_t word = __atomic_load_n(place, __ATOMIC_CONSUME);
+
+        values[i] = word;
+        __builtin_prefetch(word & PRUDENCE_ROUTES_NODE ? PRUDENCE_CAST(const uint64_t *, 0 - word)
+                                                       : place);
+    }
+    for (i = 0; i < count; i++) {
+        const uint64_t *const node = PRUDENCE_CAST(const uint64_t *, 0 - values[i]);
+        const uint64_t slot = prudence_routes_high_(addresses + 4 * i) << bits >> 58;
+
+        if (!(values[i] & PRUDENCE_ROUTES_NODE))
+            continue;
+        if (node[1] >> slot & 1) {
+            values[i] = 0 - __atomic_load_n(prudence_routes_child_(node, slot), __ATOMIC_CONSUME);
+            __builtin_prefetch(PRUDENCE_CAST(const uint64_t *, 0 - values[i]));
+        } else {
+            values[i] = __atomic_load_n(prudence_routes_match_(node, slot), __ATOMIC_CONSUME);
+        }
+    }
+    for (i = 0; i < count; i++)
+        if (values[i] & PRUDENCE_ROUTES_NODE)
+            values[i] =
+                prudence_routes_lookup_near_(PRUDENCE_CAST(const uint64_t *, 0 - values[i]),
+                                             prudence_routes_high_(addresses + 4 * i) << bits << 6);
+}
+
+/* Addresses of a group: enough to hide a load from memory, few enough to leave the processor's
+ * first cache to the nodes. */
+#define PRUDENCE_ROUTES_GROUP 32u
+
 /*
  * Returns the address by which ThreadSanitizer knows a value. An update that brings the value into
  * a table releases that address, and a thread that finds the value acquires it. The address is one
@@ -316,11 +374,9 @@ PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
 PRUDENCE_INLINE uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes *table,
                                                       const void *address)
 {
-    uint32_t bytes;
-    uintptr_t value;
+    const uintptr_t value = prudence_routes_lookup_(
+        table, prudence_routes_high_(PRUDENCE_CONVERT(const unsigned char *, address)));
 
-    memcpy(&bytes, address, sizeof bytes);
-    value = prudence_routes_lookup_(table, UINT64_C(1) * __builtin_bswap32(bytes) << 32);
     PRUDENCE_TELL_FOUND(prudence_routes_mark_(table, value));
     return value;
 }
@@ -336,6 +392,29 @@ PRUDENCE_INLINE uintptr_t prudence_routes_lookup_ipv6(const struct prudence_rout
                                         __builtin_bswap64(bytes[1]));
     PRUDENCE_TELL_FOUND(prudence_routes_mark_(table, value));
     return value;
+}
+
+/*
+ * Looks up `count` IPv4 addresses that follow each other in memory, 4 bytes each, and stores the
+ * values that prudence_routes_lookup_ipv4 would return, in the same order. All lookups are inside
+ * one section of the caller. Each address gets an answer that was right at a moment during the
+ * call. Wait-free. Cost: about the instructions of single lookups, but the loads of up to 32
+ * lookups overlap. So a table that does not fit the processor's caches gains most.
+ */
+PRUDENCE_INLINE void prudence_routes_lookup_many_ipv4(const struct prudence_routes *table,
+                                                      const void *addresses, size_t count,
+                                                      uintptr_t *values)
+{
+    const unsigned char *from = PRUDENCE_CONVERT(const unsigned char *, addresses);
+    size_t done, i;
+
+    for (done = 0; done < count; done += PRUDENCE_ROUTES_GROUP)
+        prudence_routes_lookup_group_(table, from + 4 * done,
+                                      count - done < PRUDENCE_ROUTES_GROUP ? count - done
+                                                                           : PRUDENCE_ROUTES_GROUP,
+                                      values + done);
+    for (i = 0; i < count; i++)
+        PRUDENCE_TELL_FOUND(prudence_routes_mark_(table, values[i]));
 }
 
 /*

@@ -107,7 +107,10 @@ int use_routes(struct prudence_routes *table, const struct prudence_routes_prefi
     struct prudence_routes_walk walk;
     uintptr_t sum = prudence_routes_lookup_ipv4(table, prefix->address) +
                     prudence_routes_lookup_ipv6(table, prefix->address);
-    uintptr_t value;
+    uintptr_t value, values[4];
+
+    prudence_routes_lookup_many_ipv4(table, prefix->address, 4, values);
+    sum += values[3];
 
     prudence_routes_for_each(&walk, table, prefix, value)
     {

@@ -126,16 +126,38 @@ static void check_walk(const struct prudence_routes *table,
                                !prefix_matches(within, known[at].prefix.address)));
 }
 
+/* Checks that one call finds what single lookups find, with addresses at odd places. */
+static void check_together(const struct prudence_routes *table, const struct address *addresses,
+                           unsigned count)
+{
+    unsigned char *packed = malloc(4 * count + 1);
+    uintptr_t *values = malloc((count + 1) * sizeof *values);
+
+    assert_true(packed && values);
+    for (unsigned i = 0; i < count; i++)
+        memcpy(packed + 1 + 4 * i, addresses[i].bytes, 4);
+    values[count] = 77;
+    prudence_routes_lookup_many_ipv4(table, packed + 1, count, values);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(values[i], route_to(table, &addresses[i]));
+    assert_int_equal(values[count], 77);
+    free(packed);
+    free(values);
+}
+
 static void check_addresses(const struct prudence_routes *table,
                             const struct prudence_routes_prefix *prefix, unsigned most)
 {
     const struct known *there = known_prefix(prefix);
 
-    for (unsigned i = 0; i < 8; i++) {
-        struct address address = address_near(prefix, most);
+    struct address addresses[8];
 
-        assert_int_equal(route_to(table, &address), known_route(&address));
+    for (unsigned i = 0; i < 8; i++) {
+        addresses[i] = address_near(prefix, most);
+        assert_int_equal(route_to(table, &addresses[i]), known_route(&addresses[i]));
     }
+    if (most == 32)
+        check_together(table, addresses, (unsigned)(next() % 9));
     assert_int_equal(prudence_routes_get(table, prefix), there ? there->value : 0);
 }
 
@@ -221,13 +243,17 @@ static uintptr_t by_its_prefixes(const struct prudence_routes *table, const stru
 
 static void check_many(const struct prudence_routes *table)
 {
-    for (unsigned i = 0; i < 20000; i++) {
-        struct address address = {{0}};
+    static struct address addresses[19999];
+
+    for (unsigned i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
         const uint64_t bits = next();
 
-        memcpy(address.bytes, &bits, 4);
-        assert_int_equal(route_to(table, &address), by_its_prefixes(table, &address));
+        memcpy(addresses[i].bytes, &bits, 4);
+        assert_int_equal(route_to(table, &addresses[i]), by_its_prefixes(table, &addresses[i]));
     }
+    check_together(table, addresses, sizeof addresses / sizeof addresses[0]);
+    for (unsigned count = 30; count < 35; count++)
+        check_together(table, addresses, count);
 }
 
 TEST(the_index_grows_with_the_table)

@@ -152,14 +152,31 @@ static uintptr_t slow_route_to(const struct address *address)
                             : prudence_routes_lookup_ipv4(&slow, address->bytes);
 }
 
+/* The same by one call, if there is one for the family. */
+static void look_together(uintptr_t *values)
+{
+    unsigned char packed[4 * PLACES];
+
+    if (is_ipv6(stepped)) {
+        look_at_all(values);
+        return;
+    }
+    for (unsigned i = 0; i < places; i++)
+        memcpy(packed + 4 * i, addresses[i].bytes, 4);
+    prudence_read_lock();
+    prudence_routes_lookup_many_ipv4(stepped, packed, places, values);
+    prudence_read_unlock();
+}
+
 static void look(const greg_t *registers)
 {
-    uintptr_t now[PLACES], slow[PLACES];
+    uintptr_t now[PLACES], slow[PLACES], together[PLACES];
 
     prudence_read_lock();
     for (unsigned i = 0; i < places; i++)
         slow[i] = slow_route_to(&addresses[i]);
     prudence_read_unlock();
+    look_together(together);
     look_at_all(now);
     for (unsigned i = 0; i < places; i++) {
         if (now[i] != before[i] && now[i] != after[i])
@@ -168,6 +185,8 @@ static void look(const greg_t *registers)
             fail_msg("address %u: back from %zu to %zu", i, last[i], now[i]);
         if (slow[i] != before[i] && slow[i] != now[i])
             fail_msg("address %u: back from %zu of a slow reader to %zu", i, slow[i], now[i]);
+        if (together[i] != now[i])
+            fail_msg("address %u: %zu with others, %zu alone", i, together[i], now[i]);
         last[i] = now[i];
     }
     looks++;
@@ -278,6 +297,7 @@ TEST(a_wider_index_is_one_step)
 static const struct update *first_update, *second_update;
 static unsigned here, there, instruction;
 static uintptr_t answers[3], found;
+static bool is_together; /* the lookup is one of several in a call */
 
 static void happen(const greg_t *registers)
 {
@@ -292,8 +312,17 @@ static void happen(const greg_t *registers)
 
 static void look_up_stepped(void *address)
 {
-    found = is_ipv6(stepped) ? prudence_routes_lookup_ipv6(stepped, address)
-                             : prudence_routes_lookup_ipv4(stepped, address);
+    unsigned char packed[8] = {10, 1, 2, 1};
+    uintptr_t values[2];
+
+    if (is_together) {
+        memcpy(packed + 4, address, 4);
+        prudence_routes_lookup_many_ipv4(stepped, packed, 2, values);
+        found = values[1];
+    } else {
+        found = is_ipv6(stepped) ? prudence_routes_lookup_ipv6(stepped, address)
+                                 : prudence_routes_lookup_ipv4(stepped, address);
+    }
 }
 
 static void park(struct address *address, const struct update *one, const struct update *two,
@@ -358,6 +387,9 @@ TEST(a_lookup_has_one_right_answer)
         struct address address = address_of(pairs[i].address);
 
         park(&address, &pairs[i].one, &pairs[i].two, 3 * deep_stride(3));
+        is_together = true;
+        park(&address, &pairs[i].one, &pairs[i].two, 7 * deep_stride(3));
+        is_together = false;
     }
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);

@@ -60,15 +60,10 @@ static bool matches(uint64_t route, uint32_t address)
 
 /* Returns the length of the route found for the address. A route of at least `least` bits always
  * exists; 0 if none may exist. */
-static unsigned look_up(uint32_t address, unsigned least)
+static unsigned check_found(uint32_t address, unsigned least, uintptr_t value)
 {
-    unsigned char bytes[16] = {0};
-    uintptr_t value;
     uint64_t route;
 
-    put_address(bytes, address);
-    value = is_ipv6 ? prudence_routes_lookup_ipv6(table, bytes)
-                    : prudence_routes_lookup_ipv4(table, bytes);
     if (!value) {
         if (least)
             torture_violation("there is no route for %08x", address);
@@ -79,6 +74,29 @@ static unsigned look_up(uint32_t address, unsigned least)
         torture_violation("for %08x the route %08x/%u is found", address, (unsigned)(route >> 8),
                           (unsigned)(route & 0xff));
     return route & 0xff;
+}
+
+static unsigned look_up(uint32_t address, unsigned least)
+{
+    unsigned char bytes[16] = {0};
+
+    put_address(bytes, address);
+    return check_found(address, least,
+                       is_ipv6 ? prudence_routes_lookup_ipv6(table, bytes)
+                               : prudence_routes_lookup_ipv4(table, bytes));
+}
+
+/* Looks up IPv4 addresses by one call, each as look_up does. */
+static void look_up_together(const uint32_t *addresses, const unsigned *least, unsigned count)
+{
+    uint32_t packed[4];
+    uintptr_t values[4];
+
+    for (unsigned i = 0; i < count; i++)
+        packed[i] = htobe32(addresses[i]);
+    prudence_routes_lookup_many_ipv4(table, packed, count, values);
+    for (unsigned i = 0; i < count; i++)
+        check_found(addresses[i], least[i], values[i]);
 }
 
 /* Addresses of writer w, apart from its own prefixes: one of two prefixes always exists. */
@@ -95,6 +113,11 @@ static void read_routes(uint64_t *random)
         if (look_up(0x0a000001 | (any & 0x3f0000), 32) != 32)
             torture_violation("a lasting host is not found");
         look_up(EITHER(any % WRITERS) + 7, 20);
+        if (!is_ipv6)
+            look_up_together((const uint32_t[]){any, 0x0a000000 | (any & 0x3fffff),
+                                                0x0a000001 | (any & 0x3f0000),
+                                                EITHER(any % WRITERS) + 7},
+                             (const unsigned[]){0, 16, 32, 20}, 4);
     }
     if (readers_stay && torture_below(random, 50) == 0)
         torture_sleep_us(20000);

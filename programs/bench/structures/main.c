@@ -41,7 +41,9 @@ struct request {
 static const struct argp_option options[] = {
     {"subject", 's', "NAME,...", 0, "What is measured (see --list)", 0},
     {"family", 'f', "NAME", 0,
-     "All subjects that are hash, ids, counters, versions, rename, routes, routes6 or map", 0},
+     "All subjects that are hash, ids, counters, versions, rename, routes, routes-many, routes6 or "
+     "map",
+     0},
     {"size", 'n', "N,...", 0, "Objects in the table", 0},
     {"updates", 'u', "PERCENT,...", 0, "Of the operations, so many are updates", 0},
     {"threads", 't', "N,...", 0, "Threads that do the same", 0},

@@ -37,8 +37,28 @@ static void table_remove(const input_route *route)
         abort();
 }
 
+#define ROUTES_AT_ONCE 32
+typedef uint32_t bench_address;
+
+static inline bench_address address_from(uint32_t address)
+{
+    return address;
+}
+
+static inline void hops_of(const bench_address *addresses, uint64_t *hops)
+{
+    uint32_t found[ROUTES_AT_ONCE];
+
+    rte_lpm_lookup_bulk(table, addresses, found, ROUTES_AT_ONCE);
+    for (unsigned i = 0; i < ROUTES_AT_ONCE; i++)
+        hops[i] = found[i] & RTE_LPM_LOOKUP_SUCCESS ? found[i] & 0xffffff : 0;
+}
+
 #include "rte_routes.h"
 
 const struct subject subject_rte_lpm = {
     "rte_lpm", "longest-prefix match: DPDK's DIR-24-8 with a list of rules", .start = start,
     .fill = fill, .run = run};
+const struct subject subject_rte_lpm_many = {
+    "rte_lpm-many", "longest-prefix match: DPDK's DIR-24-8, 32 addresses at once", .start = start,
+    .fill = fill, .run = run_many};

@@ -43,6 +43,8 @@ DECLARED(routes);
 DECLARED(binary_trie);
 DECLARED(rte_lpm);
 DECLARED(rte_fib);
+DECLARED(routes_many);
+DECLARED(rte_lpm_many);
 DECLARED(routes6);
 DECLARED(rte_lpm6);
 DECLARED(rte_fib6);
@@ -91,6 +93,10 @@ static const struct subject_entry entries[] = {
     {"routes", SUBJECT_RCU, NUMBERS_ONLY(rte_lpm)},
     {"routes", SUBJECT_RCU, NUMBERS_ONLY(rte_fib)},
 #endif
+    {"routes-many", SUBJECT_OURS, NUMBERS_ONLY(routes_many)},
+#ifdef DPDK_VERSION
+    {"routes-many", SUBJECT_RCU, NUMBERS_ONLY(rte_lpm_many)},
+#endif
     {"routes6", SUBJECT_OURS, NUMBERS_ONLY(routes6)},
 #ifdef DPDK_VERSION
     {"routes6", SUBJECT_RCU, NUMBERS_ONLY(rte_lpm6)},
@@ -113,7 +119,7 @@ static const struct {
     {"cds-michael, cds-split, cds-feldman, skip-list, ellen-tree, bronson-tree", "libcds-dev"},
 #endif
 #ifndef DPDK_VERSION
-    {"rte_hash, rte_lpm, rte_fib, rte_lpm6, rte_fib6", "libdpdk-dev"},
+    {"rte_hash, rte_lpm, rte_lpm-many, rte_fib, rte_lpm6, rte_fib6", "libdpdk-dev"},
 #endif
 #ifndef TBB_VERSION
     {"tbb", "libtbb-dev"},
@@ -121,8 +127,8 @@ static const struct {
     {NULL, NULL},
 };
 
-static const char *const families[] = {"hash",   "ids",     "counters", "versions", "rename",
-                                       "routes", "routes6", "map",      NULL};
+static const char *const families[] = {"hash",   "ids",         "counters", "versions", "rename",
+                                       "routes", "routes-many", "routes6",  "map",      NULL};
 
 const struct subject_entry *subject_entry(unsigned index)
 {

@@ -967,6 +967,7 @@ extern "C" {
     pub fn prudence_routes_get(table: *const prudence_routes, prefix: *const prudence_routes_prefix) -> usize;
     pub fn prudence_routes_lookup_ipv4(table: *const prudence_routes, address: *const c_void) -> usize;
     pub fn prudence_routes_lookup_ipv6(table: *const prudence_routes, address: *const c_void) -> usize;
+    pub fn prudence_routes_lookup_many_ipv4(table: *const prudence_routes, addresses: *const c_void, count: usize, values: *mut usize);
     pub fn prudence_routes_next(walk: *mut prudence_routes_walk) -> usize;
     pub fn prudence_routes_replace(table: *mut prudence_routes, prefix: *const prudence_routes_prefix, value: usize, old: *mut usize) -> c_int;
     pub fn prudence_routes_stats_sized(table: *mut prudence_routes, stats: *mut prudence_routes_stats, size: usize) -> c_int;

@@ -201,6 +201,31 @@ static void looks_up(void *unused)
         explore_note();
 }
 
+/* Looks the address up twice in one call. Each answer has a moment of its own. */
+static void looks_up_together(void *unused)
+{
+    const uint32_t bytes[2] = {__builtin_bswap32((uint32_t)(address >> 32)),
+                               __builtin_bswap32((uint32_t)(address >> 32))};
+    unsigned moment = PRESENT;
+    uintptr_t values[2];
+
+    (void)unused;
+    enter();
+    for (unsigned i = 0; i < 2; i++) {
+        const unsigned returned = (unsigned)load_acquire(&updates_made);
+        const unsigned from = moment > returned ? moment : returned;
+        unsigned one, other;
+
+        prudence_routes_lookup_many_ipv4(&table->public, bytes, 2, values);
+        one = moment_of(item_of(values[0]), from);
+        other = moment_of(item_of(values[1]), from);
+        moment = one > other ? one : other;
+    }
+    leave();
+    if (moment > PRESENT)
+        explore_note();
+}
+
 /* Gets each prefix, and checks that the answer is right for a moment. */
 static void gets(void *unused)
 {
@@ -313,6 +338,12 @@ BESIDE_LOOKUPS(one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 1, 0)
 BESIDE(gets, get_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
 BESIDE(gets, get_beside_default, IPV4, long4, 0, {ADD, 0, 0})
 BESIDE(walks, walk_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 3, 0), 24})
+
+/* Addresses of one call: one whose answer is in the first node, one that goes on to a node that is
+ * replaced, and one that gets nodes. */
+BESIDE(looks_up_together, together_longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+BESIDE(looks_up_together, together_cover_replaced, IPV4, both4, IP4(10, 200, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
+BESIDE(looks_up_together, together_one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 0, 0), 16}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
 /* ----------------------------------------------------------------------------------------- IPv6 */
 
@@ -457,6 +488,9 @@ const struct explore_case routes_cases[] = {
     {"routes-nodes-removed", nodes_removed, all_is_done, 2, 3},
     {"routes-cover-for-longer", cover_for_longer, all_is_done, 2, 3},
     {"routes-one-beside", one_beside, all_is_done, 2, 3},
+    {"routes-together-longer-added", together_longer_added, all_is_done, 2, 3},
+    {"routes-together-cover-replaced", together_cover_replaced, all_is_done, 2, 3},
+    {"routes-together-one-beside", together_one_beside, all_is_done, 2, 3},
     {"routes-get-beside-removal", get_beside_removal, all_is_done, 2, 3},
     {"routes-get-beside-default", get_beside_default, all_is_done, 2, 3},
     {"routes-walk-beside-removal", walk_beside_removal, all_is_done, 2, 3},

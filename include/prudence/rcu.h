@@ -521,9 +521,9 @@ PRUDENCE_API void prudence_srcu_up_read(struct prudence_domain *domain, int inde
  * safe only when safe in every one of `domains`. Use a set for objects that readers of several
  * kinds see. Its grace periods are the grace periods of the members; the set has no readers. A
  * reader may move from a section to a member of kind hazard (<prudence/hazard.h>): it names what it
- * goes on to use, and then leaves the section. A member that is a set counts as that set's members. Members are kept: destroying one is EBUSY
- * until the set is destroyed. Returns NULL with errno EINVAL (no name, no member, a NULL among
- * them, more than PRUDENCE_DOMAIN_SET_MAX) or ENOMEM.
+ * goes on to use, and then leaves the section. A member that is a set counts as that set's members.
+ * Members are kept: destroying one is EBUSY until the set is destroyed. Returns NULL with errno
+ * EINVAL (no name, no member, a NULL among them, more than PRUDENCE_DOMAIN_SET_MAX) or ENOMEM.
  */
 #define PRUDENCE_DOMAIN_SET_MAX 64
 PRUDENCE_API struct prudence_domain *

@@ -17,8 +17,8 @@ static atomic_bool is_inside, asked, may_end;
 
 static bool make_routes(void)
 {
-    struct prudence_domain *both[] = {prudence_default_domain(),
-                                      prudence_domain_create("names", PRUDENCE_DOMAIN_HAZARD, NULL)};
+    struct prudence_domain *both[] = {
+        prudence_default_domain(), prudence_domain_create("names", PRUDENCE_DOMAIN_HAZARD, NULL)};
     struct prudence_cache_attr attr = {.size = sizeof attr};
 
     attr.domain = prudence_domain_create_set("outlived", both, 2);

@@ -56,7 +56,7 @@ static bool is_over(prudence_gp_t cookie)
     return over;
 }
 
-/* The name is written after the hazard domain might have been looked at, before the section ends. */
+/* The name is written after a look at names could have been made, before the section ends. */
 TEST(a_reader_moves_from_a_section_to_a_name)
 {
     struct prudence_hazard *hazard = prudence_hazard_acquire();
@@ -79,8 +79,8 @@ static unsigned latent_in(struct prudence_cache *cache)
     return (unsigned)stats_of(cache).objects_latent;
 }
 
-/* Ends the grace period under way, and the one that a batch may have to wait for after it; an object
- * whose slab waited already needs another. */
+/* Ends the grace period under way, and the one that a batch may have to wait for after it; an
+ * object whose slab waited already needs another. */
 static void settle(struct prudence_cache *cache)
 {
     for (int i = 0; i < 4; i++) {
@@ -140,7 +140,8 @@ TEST(a_child_goes_on)
     assert_int_equal(prudence_domain_destroy(sections), 0);
 }
 
-/* ------------------------------------------------------------------- a reader that is asked to name */
+/* ------------------------------------------------------------------- a reader that is asked to
+ * name */
 
 struct route {
     struct route *link;

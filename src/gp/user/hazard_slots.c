@@ -393,8 +393,8 @@ static void reap_one(struct prudence_hazards *record, struct hazard_owner *owner
         compare_exchange(&record->thread, &reaped, thread);
 }
 
-/* Looks for threads that are gone without a sign, from where the last look stopped. Called when there is no free record, and when an
- * object was named. */
+/* Looks for threads that are gone without a sign, from where the last look stopped. Called when
+ * there is no free record, and when an object was named. */
 void hazard_slots_reap(void)
 {
     struct hazard_chunk *chunk;

@@ -16,13 +16,13 @@
  * anew only when no grace period of the set is under way (completed = begun); otherwise steady
  * requests would keep moving them away. A driver that was delayed in between may still do so, once.
  *
- * Members of kind hazard come last, so that a reader may move from a section to names: it names what
- * it goes on to use, and leaves the section or repins. Were both looked at in any order, names could
- * be looked at before, and the section after. So the grace period g of such a set has two parts.
- * `passed` = g says that g is over in all other members; only then is a cookie of the hazard members
- * taken. The reader's name comes before the end of its section (release), and a look at names that
- * follows a load of `passed` (acquire) comes after that end. The first part goes on while the second
- * waits for a name that stays, so set_sift() lets go of all that nobody names.
+ * Members of kind hazard come last, so that a reader may move from a section to names: it names
+ * what it goes on to use, and leaves the section or repins. Were both looked at in any order, names
+ * could be looked at before, and the section after. So the grace period g of such a set has two
+ * parts. `passed` = g says that g is over in all other members; only then is a cookie of the hazard
+ * members taken. The reader's name comes before the end of its section (release), and a look at
+ * names that follows a load of `passed` (acquire) comes after that end. The first part goes on
+ * while the second waits for a name that stays, so set_sift() lets go of all that nobody names.
  *
  * A set holds its members as a cache does. Members that are sets are replaced by their own members
  * when the set is made; a domain named twice counts once.
@@ -250,7 +250,7 @@ static void set_drive(struct prudence_domain *domain, uint64_t goal)
         gp_drive_complete(domain, begun);
 }
 
-/* ------------------------------------------------------------------------- sets with hazard members */
+/* ---------------------------------------------------------------------- sets with hazard members */
 
 /* Drives the part of members with sections, up to `goal`. */
 static void sections_drive(struct domain_set *set, uint64_t goal)
@@ -266,7 +266,7 @@ static void sections_drive(struct domain_set *set, uint64_t goal)
         gp_drive_raise(&set->passed, begun);
 }
 
-/* Drives the part of names. Cookies are taken anew only when none is under way, as in set_drive(). */
+/* Drives the part of names. Takes cookies only when none is under way, as set_drive() does. */
 static void names_drive(struct prudence_domain *domain)
 {
     struct domain_set *set = domain->set;
@@ -291,8 +291,8 @@ static void set_drive_in_two_parts(struct prudence_domain *domain, uint64_t goal
     names_drive(domain);
 }
 
-/* Names are the process's, so one hazard member tells of all. Its barrier is one that came after the
- * cookie was taken: `barrier` is loaded after `passed`. */
+/* Names are the process's, so one hazard member tells of all. Its barrier is one that came after
+ * the cookie was taken: `barrier` is loaded after `passed`. */
 static unsigned set_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
                          unsigned count, size_t size)
 {

@@ -21,6 +21,8 @@
 #ifndef PRUDENCE_CALL_H
 #define PRUDENCE_CALL_H
 
+#include <stdint.h>
+
 #include <prudence/prudence.h>
 
 #ifdef __cplusplus
@@ -65,6 +67,14 @@ PRUDENCE_API void prudence_domain_call(struct prudence_domain *domain, struct pr
  */
 PRUDENCE_API int prudence_barrier(void);
 PRUDENCE_API int prudence_domain_barrier(struct prudence_domain *domain);
+
+/*
+ * Works like prudence_domain_barrier, but returns ETIMEDOUT if callbacks still wait or run after
+ * this number of nanoseconds. They run later, as without this call. The caller is late by one turn
+ * of callbacks at most, if they run here.
+ */
+PRUDENCE_API int prudence_domain_barrier_timed(struct prudence_domain *domain,
+                                               uint64_t nanoseconds);
 
 #ifdef __cplusplus
 }

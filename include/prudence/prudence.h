@@ -297,6 +297,13 @@ PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
 PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
 
 /*
+ * Works like prudence_cache_barrier, but returns ETIMEDOUT if objects still wait after this number
+ * of nanoseconds. They end later, as without this call. The caller is late by the destructors that
+ * run here at that time: those of 32 objects at most.
+ */
+PRUDENCE_API int prudence_cache_barrier_timed(struct prudence_cache *cache, uint64_t nanoseconds);
+
+/*
  * Destroys `cache`. Waits for the grace period of this cache's own deferred objects, for their
  * destructors, and for nothing else. Returns 0, or an error number, with the cache as usable as
  * before: EBUSY while objects are live, or in a handler of pthread_atfork; EDEADLK where

@@ -328,39 +328,51 @@ static int cache_may_wait(struct prudence_cache *cache, const char *what, void *
 
 /* Waits for two grace periods at most, because deferred objects in `next` of their latent slabs get
  * a cookie only when the objects before them are merged. */
-static void wait_until_merged(struct prudence_cache *cache)
+static bool wait_until_merged(struct prudence_cache *cache, uint64_t deadline)
 {
-    for (unsigned i = 0; i < 2; i++) {
+    bool over = true;
+
+    for (unsigned i = 0; i < 2 && over; i++) {
         drain_cache(cache, false);
-        gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+        over = gp_wait(cache->domain, gp_snapshot(cache->domain), deadline);
     }
     drain_cache(cache, false);
+    return over;
 }
 
 /* Waits for the objects in slabs of the cache, and for those in slabs that it shares or shared. */
-static void wait_for_all_parts(struct prudence_cache *cache)
+static bool wait_for_all_parts(struct prudence_cache *cache, uint64_t deadline)
 {
-    if (cache->common)
-        wait_until_merged(cache->common);
-    if (!cache_is_cold(cache))
-        wait_until_merged(cache);
+    if (cache->common && !wait_until_merged(cache->common, deadline))
+        return false;
+    return cache_is_cold(cache) || wait_until_merged(cache, deadline);
+}
+
+static int barrier(struct prudence_cache *cache, uint64_t deadline, const char *what, void *caller)
+{
+    int error;
+    bool over;
+
+    if (!cache)
+        return EINVAL;
+    cache_require(cache, what);
+    error = cache_may_wait(cache, what, caller);
+    if (error)
+        return error;
+    over = cache->destructor ? destruct_barrier(cache, deadline)
+                             : wait_for_all_parts(cache, deadline);
+    return over ? 0 : ETIMEDOUT;
 }
 
 int prudence_cache_barrier(struct prudence_cache *cache)
 {
-    int error;
+    return barrier(cache, 0, "prudence_cache_barrier", __builtin_return_address(0));
+}
 
-    if (!cache)
-        return EINVAL;
-    cache_require(cache, "prudence_cache_barrier");
-    error = cache_may_wait(cache, "prudence_cache_barrier", __builtin_return_address(0));
-    if (error)
-        return error;
-    if (cache->destructor)
-        destruct_barrier(cache);
-    else
-        wait_for_all_parts(cache);
-    return 0;
+int prudence_cache_barrier_timed(struct prudence_cache *cache, uint64_t nanoseconds)
+{
+    return barrier(cache, os_clock_after(nanoseconds), "prudence_cache_barrier_timed",
+                   __builtin_return_address(0));
 }
 
 int prudence_cache_destroy(struct prudence_cache *cache)

@@ -175,6 +175,13 @@ uint64_t os_clock_ns(void); /* monotonic */
 uint64_t
 os_clock_coarse_ns(void); /* monotonic; in a process cheaper, and late by up to a timer tick */
 void os_sleep_ns(uint64_t nanoseconds);
+/* Returns the deadline `nanoseconds` from now, which is not 0; UINT64_MAX if that overflows. */
+static inline uint64_t os_clock_after(uint64_t nanoseconds)
+{
+    uint64_t now = os_clock_ns();
+
+    return nanoseconds < UINT64_MAX - now ? now + nanoseconds : UINT64_MAX;
+}
 static inline void os_relax(void)
 {
 #if defined(__x86_64__)

@@ -220,7 +220,8 @@ void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *
 
 /* ------------------------------------------------------------------------------------ barriers */
 
-static int barrier(struct prudence_domain *domain, const char *what, void *caller)
+static int barrier(struct prudence_domain *domain, uint64_t deadline, const char *what,
+                   void *caller)
 {
     struct wait_request request = {.what = what,
                                    .of = "for domain",
@@ -230,8 +231,8 @@ static int barrier(struct prudence_domain *domain, const char *what, void *calle
     uint64_t was_online = gp_leave_to_wait(domain);
     int error = may_wait_for_code(&request);
 
-    if (!error)
-        callback_barrier(callback_queue_of(domain));
+    if (!error && !callback_barrier_until(callback_queue_of(domain), deadline))
+        error = ETIMEDOUT;
     gp_return_from_wait(domain, was_online);
     return error;
 }
@@ -239,7 +240,7 @@ static int barrier(struct prudence_domain *domain, const char *what, void *calle
 int prudence_barrier(void)
 {
     process_start();
-    return barrier(&prudence_default, "prudence_barrier", __builtin_return_address(0));
+    return barrier(&prudence_default, 0, "prudence_barrier", __builtin_return_address(0));
 }
 
 int prudence_domain_barrier(struct prudence_domain *domain)
@@ -248,5 +249,16 @@ int prudence_domain_barrier(struct prudence_domain *domain)
     if (!domain)
         return EINVAL;
     gp_domain_check(domain, "prudence_domain_barrier", __builtin_return_address(0));
-    return barrier(domain, "prudence_domain_barrier", __builtin_return_address(0));
+    return barrier(domain, 0, "prudence_domain_barrier", __builtin_return_address(0));
+}
+
+int prudence_domain_barrier_timed(struct prudence_domain *domain, uint64_t nanoseconds)
+{
+    static const char what[] = "prudence_domain_barrier_timed";
+
+    process_start();
+    if (!domain)
+        return EINVAL;
+    gp_domain_check(domain, what, __builtin_return_address(0));
+    return barrier(domain, os_clock_after(nanoseconds), what, __builtin_return_address(0));
 }

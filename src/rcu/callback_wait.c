@@ -34,21 +34,35 @@ static bool serve_here(struct callback_queue *queue, unsigned round)
     return true;
 }
 
-static void watch(struct callback_queue *queue,
+/* The longest sleep before a deadline (0: none); 0: the deadline has passed. */
+static uint64_t sleep_until(uint64_t deadline)
+{
+    uint64_t now = deadline ? os_clock_ns() : 0;
+
+    if (!deadline)
+        return CALLBACK_POLL_MAX_NS;
+    return now < deadline ? min_size(deadline - now, CALLBACK_POLL_MAX_NS) : 0;
+}
+
+static bool watch(struct callback_queue *queue, uint64_t deadline,
                   bool (*is_over)(const struct callback_queue *queue, uint64_t goal), uint64_t goal)
 {
     for (unsigned round = 0; !is_over(queue, goal) && callback_queue_is_pending(queue); round++) {
         uint32_t progress = load_acquire(&queue->progress);
+        uint64_t sleep = sleep_until(deadline);
 
         callback_hurry(queue->worker);
+        if (!sleep)
+            return false;
         if (serve_here(queue, round))
             continue;
         add_relaxed(&queue->watchers, 1);
         os_full_fence();
         if (!is_over(queue, goal))
-            os_word_wait(&queue->progress, progress, CALLBACK_POLL_MAX_NS);
+            os_word_wait(&queue->progress, progress, sleep);
         sub_relaxed(&queue->watchers, 1);
     }
+    return true;
 }
 
 static bool has_collected(const struct callback_queue *queue, uint64_t goal)
@@ -61,15 +75,24 @@ static bool has_invoked(const struct callback_queue *queue, uint64_t goal)
     return load_acquire(&queue->invoked) >= goal;
 }
 
-void callback_barrier(struct callback_queue *queue)
+bool callback_barrier_until(struct callback_queue *queue, uint64_t deadline)
 {
+    bool over = true;
+
     os_copy_check();
     if (callback_queue_is_pending(queue)) {
         os_full_fence();
-        watch(queue, has_collected, load_relaxed(&queue->collecting) + 1);
-        watch(queue, has_invoked, load_relaxed(&queue->taken));
+        over = watch(queue, deadline, has_collected, load_relaxed(&queue->collecting) + 1) &&
+               watch(queue, deadline, has_invoked, load_relaxed(&queue->taken));
     }
-    tell_acquire(queue);
+    if (over)
+        tell_acquire(queue);
+    return over;
+}
+
+void callback_barrier(struct callback_queue *queue)
+{
+    callback_barrier_until(queue, 0);
 }
 
 bool callback_wait_is_worthwhile(struct callback_queue *queue)

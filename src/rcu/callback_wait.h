@@ -5,9 +5,10 @@
 
 #include "rcu/callbacks.h"
 
-/* Waits until all callbacks queued before have returned. The caller may wait, and is not in a
- * callback. */
+/* Wait until all callbacks queued before have returned. The second returns false at the deadline
+ * (0: none). The caller may wait, and is not in a callback. */
 void callback_barrier(struct callback_queue *queue);
+bool callback_barrier_until(struct callback_queue *queue, uint64_t deadline);
 
 /* Waits until at most `bytes` wait; returns false at the deadline. The caller has asked
  * callback_wait_is_worthwhile(). */

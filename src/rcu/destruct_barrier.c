@@ -42,57 +42,70 @@ static bool any_is_latent(struct prudence_cache *cache)
 
 /* Waits until no destructor of the epoch is pending. Objects that this thread cannot destroy are
  * latent, or another thread has them. */
-static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
+static bool wait_for_epoch(struct prudence_cache *cache, unsigned epoch, uint64_t deadline)
 {
     const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
 
     while (load_acquire(pending)) {
+        if (deadline && os_clock_ns() >= deadline)
+            return false;
         drain_cache(cache, true);
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;
         if (any_is_latent(cache))
-            gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+            gp_wait(cache->domain, gp_snapshot(cache->domain), deadline);
         if (load_acquire(pending))
             os_sleep_ns(BARRIER_NS);
     }
+    return true;
 }
 
-static void wait_for_both_epochs(struct prudence_cache *cache)
+static bool wait_for_both_epochs(struct prudence_cache *cache, uint64_t deadline)
 {
-    for (unsigned i = 0; i < 2; i++)
-        wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1) & 1);
+    bool over = true;
+
+    for (unsigned i = 0; i < 2 && over; i++)
+        over = wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1) & 1,
+                              deadline);
+    return over;
 }
 
 /* Any barrier that begins after this call is enough. The fences order a caller that sees that none
- * has begun: its objects were counted before that barrier looks at the counts. */
-void destruct_barrier(struct prudence_cache *cache)
+ * has begun: its objects were counted before that barrier looks at the counts. A barrier that gives
+ * up ends none, so those that wait for it begin another. */
+bool destruct_barrier(struct prudence_cache *cache, uint64_t deadline)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
     uint64_t goal, begun;
+    bool over = true;
 
     os_full_fence();
     goal = load_acquire(&own->barriers_begun) + 1;
-    while ((int64_t)(load_acquire(&own->barriers_ended) - goal) < 0) {
+    while (over && (int64_t)(load_acquire(&own->barriers_ended) - goal) < 0) {
         uintptr_t nobody = 0;
 
         if (!compare_exchange(&own->barrier_runner, &nobody, (uintptr_t)&destruct_runs)) {
             os_sleep_ns(BARRIER_NS);
+            over = !deadline || os_clock_ns() < deadline;
             continue;
         }
         begun = add_relaxed(&own->barriers_begun, 1) + 1;
         os_full_fence();
-        wait_for_both_epochs(cache);
-        store_release(&own->barriers_ended, begun);
+        over = wait_for_both_epochs(cache, deadline);
+        if (over)
+            store_release(&own->barriers_ended, begun);
         store_release(&own->barrier_runner, (uintptr_t)0);
     }
-    tell_acquire(cache);
+    if (over)
+        tell_acquire(cache);
+    return over;
 }
 
 /* Waits for the worker last, because the worker picks up no cache without pending objects. */
 void destruct_barrier_until_empty(struct prudence_cache *cache)
 {
     while (destruct_pending(cache))
-        destruct_barrier(cache);
+        destruct_barrier(cache, 0);
     while (destruct_worker_serves(cache))
         os_sleep_ns(BARRIER_NS);
 }

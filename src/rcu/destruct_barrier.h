@@ -3,11 +3,14 @@
 #ifndef RCU_DESTRUCT_BARRIER_H
 #define RCU_DESTRUCT_BARRIER_H
 
+#include "base/base.h"
+
 struct prudence_cache;
 
 /* Waits until the destructors of all objects deferred before have returned. Runs destructors here,
- * or waits for the threads that do. The caller may wait for the program's code (may_wait.c). */
-void destruct_barrier(struct prudence_cache *cache);
+ * or waits for the threads that do. Returns false at the deadline (0: none), when the destructor
+ * that runs here has returned. The caller may wait for the program's code (may_wait.c). */
+bool destruct_barrier(struct prudence_cache *cache, uint64_t deadline);
 
 /* Same before the cache is destroyed, also for objects that destructors defer. Afterwards the
  * worker looks at the cache no more. */

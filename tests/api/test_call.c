@@ -217,6 +217,24 @@ TEST(barrier_of_qsbr_goes_offline, set_up)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+TEST(a_barrier_ends_at_its_deadline, set_up)
+{
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    static struct prudence_head head;
+    unsigned long long began = now_ns();
+
+    assert_int_equal(prudence_domain_barrier_timed(domain, 0), 0);
+    prudence_domain_call(domain, &head, count);
+    assert_int_equal(prudence_domain_barrier_timed(domain, 0), ETIMEDOUT);
+    assert_int_equal(prudence_domain_barrier_timed(domain, 5000000), ETIMEDOUT);
+    assert_true(now_ns() - began >= 5000000);
+    assert_int_equal(runs(), 0);
+    advance_until(domain, 1);
+    assert_int_equal(prudence_domain_barrier_timed(domain, UINT64_MAX), 0);
+    assert_int_equal(prudence_domain_barrier_timed(NULL, 0), EINVAL);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 TEST(errno_is_kept, set_up)
 {
     static struct prudence_head head;

@@ -232,6 +232,7 @@ BODY(
 BODY(cache_alloc_bulk, void *objects[400];
      return result_of(prudence_cache_alloc_bulk(synchronizes, 400, objects) == 400);)
 BODY(cache_barrier, return prudence_cache_barrier(synchronizes);)
+BODY(cache_barrier_timed, return prudence_cache_barrier_timed(synchronizes, UINT64_MAX);)
 BODY(cache_barrier_of_plain, return prudence_cache_barrier(plain);)
 BODY(cache_create, return result_of(prudence_cache_create("new", 64, NULL) != NULL);)
 BODY(cache_destroy, return prudence_cache_destroy(cache_with(nothing_to_destroy, NULL, 0));)
@@ -260,6 +261,7 @@ BODY(calloc, return free_and(prudence_calloc(3, 5), 0);)
 BODY(check_reader, prudence_check_reader(NULL); return 0;)
 BODY(default_domain, return result_of(prudence_default_domain() != NULL);)
 BODY(domain_barrier, return prudence_domain_barrier(memb);)
+BODY(domain_barrier_timed, return prudence_domain_barrier_timed(memb, UINT64_MAX);)
 BODY(domain_call, prudence_domain_call(memb, head_of_ours(), end_head); return 0;)
 BODY(domain_cond_synchronize,
      return prudence_domain_cond_synchronize(memb, prudence_domain_get_state(memb));)
@@ -789,6 +791,7 @@ static const struct row {
     {"prudence_cache_alloc_bulk", do_cache_alloc_bulk, EVERYWHERE, ""},
     {"prudence_cache_barrier", do_cache_barrier, WAITS_FOR_CODE, ""},
     {"prudence_cache_barrier", do_cache_barrier_of_plain, FOR_READERS, ""},
+    {"prudence_cache_barrier_timed", do_cache_barrier_timed, WAITS_FOR_CODE, ""},
     {"prudence_cache_create", do_cache_create, EVERYWHERE, ""},
     {"prudence_cache_destroy", do_cache_destroy, WAITS_FOR_CODE, ""},
     {"prudence_cache_destroy", do_cache_destroy_of_plain, FOR_READERS, ""},
@@ -809,6 +812,7 @@ static const struct row {
      "prudence_assign_pointer_at prudence_sizeof prudence_alignof"},
     {"prudence_default_domain", do_default_domain, EVERYWHERE, ""},
     {"prudence_domain_barrier", do_domain_barrier, FOR_CALLBACKS, ""},
+    {"prudence_domain_barrier_timed", do_domain_barrier_timed, FOR_CALLBACKS, ""},
     {"prudence_domain_call", do_domain_call, EVERYWHERE, ""},
     {"prudence_domain_cond_synchronize", do_domain_cond_synchronize, SYNCHRONIZES, ""},
     {"prudence_domain_cond_synchronize_expedited", do_domain_cond_synchronize_expedited,

@@ -19,6 +19,7 @@
 #include "support/slab_test.h"
 
 #include "support/gp_child.h"
+#include "support/gp_reader.h"
 
 #define SIZE 64
 
@@ -112,6 +113,44 @@ static void *allocate_until_it_blocks(void *unused)
     while (count)
         prudence_cache_free(cache, mine[--count]);
     return unused;
+}
+
+/* A barrier that gave up has ended no other, and the next one waits for all objects. */
+static void ends_at_the_deadline(unsigned flags)
+{
+    struct held_reader reader = {.domain = NULL};
+
+    make_cache(flags);
+    assert_int_equal(prudence_cache_barrier_timed(cache, 0), 0);
+    held_reader_start(&reader);
+    defer_hundred(100, NOTHING);
+    assert_int_equal(prudence_cache_barrier_timed(cache, 0), ETIMEDOUT);
+    assert_int_equal(prudence_cache_barrier_timed(cache, 2000000), ETIMEDOUT);
+    assert_int_equal(done(), 0);
+    held_reader_end(&reader);
+    assert_int_equal(prudence_cache_barrier_timed(cache, UINT64_MAX), 0);
+    assert_int_equal(done(), 100);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+TEST(one_that_ends_at_its_deadline)
+{
+    ends_at_the_deadline(0);
+    ends_at_the_deadline(PRUDENCE_CACHE_DESTRUCT_SOON);
+}
+
+TEST(one_for_memory_alone_ends_at_its_deadline)
+{
+    struct held_reader reader = {.domain = NULL};
+
+    cache = prudence_cache_create("memory", SIZE, NULL);
+    held_reader_start(&reader);
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    assert_int_equal(prudence_cache_barrier_timed(cache, 2000000), ETIMEDOUT);
+    held_reader_end(&reader);
+    assert_int_equal(prudence_cache_barrier_timed(cache, UINT64_MAX), 0);
+    assert_int_equal(prudence_cache_barrier_timed(NULL, 0), EINVAL);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
 TEST(one_that_runs_in_an_allocation)

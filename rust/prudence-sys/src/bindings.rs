@@ -701,6 +701,7 @@ extern "C" {
     pub fn prudence_cache_alloc_block(cache: *mut prudence_cache, size: usize, zeroed: *mut bool) -> *mut c_void;
     pub fn prudence_cache_alloc_bulk(cache: *mut prudence_cache, count: usize, objects: *mut *mut c_void) -> usize;
     pub fn prudence_cache_barrier(cache: *mut prudence_cache) -> c_int;
+    pub fn prudence_cache_barrier_timed(cache: *mut prudence_cache, nanoseconds: u64) -> c_int;
     pub fn prudence_cache_create(name: *const c_char, object_size: usize, attr: *const prudence_cache_attr) -> *mut prudence_cache;
     pub fn prudence_cache_create_blocks(name: *const c_char, domain: *mut prudence_domain) -> *mut prudence_cache;
     pub fn prudence_cache_destroy(cache: *mut prudence_cache) -> c_int;
@@ -722,6 +723,7 @@ extern "C" {
     pub fn prudence_default_domain() -> *mut prudence_domain;
     pub fn prudence_dereference_at(place: *const *mut c_void) -> *mut c_void;
     pub fn prudence_domain_barrier(domain: *mut prudence_domain) -> c_int;
+    pub fn prudence_domain_barrier_timed(domain: *mut prudence_domain, nanoseconds: u64) -> c_int;
     pub fn prudence_domain_call(domain: *mut prudence_domain, head: *mut prudence_head, func: Option<unsafe extern "C" fn(*mut prudence_head)>);
     pub fn prudence_domain_cond_synchronize(domain: *mut prudence_domain, cookie: prudence_gp_t) -> c_int;
     pub fn prudence_domain_cond_synchronize_expedited(domain: *mut prudence_domain, cookie: prudence_gp_t) -> c_int;

@@ -169,16 +169,28 @@ extern "C" fn prudence_synchronize() {
 
 #[no_mangle]
 extern "C" fn prudence_barrier() -> c_int {
+    prudence_domain_barrier_timed(prudence_default_domain(), u64::MAX)
+}
+
+#[no_mangle]
+extern "C" fn prudence_default_domain() -> *mut prudence_domain {
+    ptr::null_mut()
+}
+
+#[no_mangle]
+extern "C" fn prudence_domain_barrier_timed(_: *mut prudence_domain, nanoseconds: u64) -> c_int {
+    let began = std::time::Instant::now();
     if prudence_read_lock_held() {
         return 35; // EDEADLK
     }
     loop {
         end_deferred();
-        let list = DEFERRED.lock().unwrap();
-        if list.is_empty() && ENDING.load(SeqCst) == 0 {
+        if DEFERRED.lock().unwrap().is_empty() && ENDING.load(SeqCst) == 0 {
             return 0;
         }
-        drop(list);
+        if began.elapsed().as_nanos() >= nanoseconds.into() {
+            return 110; // ETIMEDOUT
+        }
         std::thread::yield_now();
     }
 }

@@ -3,9 +3,9 @@
 
 use prudence_sys as sys;
 use std::io;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Instant;
+
+const ETIMEDOUT: i32 = 110; // on all that Prudence runs on
 
 /// The library's answer as a result.
 pub(crate) fn check(error: i32) -> io::Result<()> {
@@ -47,22 +47,15 @@ pub enum Flush {
 
 /// Works like [`barrier`], but waits no longer than until `deadline`.
 ///
-/// A thread of its own waits for the barrier, and stays until the barrier ends.
-///
 /// # Errors
 ///
-/// `EDEADLK` while this thread is pinned, and if there is no further thread.
+/// `EDEADLK` where the wait could never end, as with [`barrier`].
 pub fn flush_until(deadline: Instant) -> io::Result<Flush> {
-    // SAFETY: takes nothing; may be called in any thread.
-    if unsafe { sys::prudence_read_lock_held() } {
-        return barrier().map(|()| Flush::Done); // refuses, and the library reports the caller
-    }
-    let (sender, receiver) = mpsc::channel();
-    thread::Builder::new().name("prudence-flush".into()).spawn(move || {
-        let _ = sender.send(barrier());
-    })?;
-    match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-        Ok(result) => result.map(|()| Flush::Done),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(Flush::Late),
+    let left = deadline.saturating_duration_since(Instant::now()).as_nanos();
+    let left = u64::try_from(left).unwrap_or(u64::MAX);
+    // SAFETY: the default domain lives as long as the process.
+    match unsafe { sys::prudence_domain_barrier_timed(sys::prudence_default_domain(), left) } {
+        ETIMEDOUT => Ok(Flush::Late),
+        error => check(error).map(|()| Flush::Done),
     }
 }

@@ -15,6 +15,8 @@
 #include <prudence/allocator.hpp>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <system_error>
 #include <type_traits>
@@ -62,6 +64,19 @@ template <class T> void destroy_in_cache(void *object, void *)
     static_cast<void>(error);
     std::abort(); // the library has reported the cause
 #endif
+}
+
+// Returns the time that is left; 0: none.
+template <class Clock, class Duration>
+[[nodiscard]] std::uint64_t
+nanoseconds_until(const std::chrono::time_point<Clock, Duration> &deadline)
+{
+    const auto now = Clock::now();
+
+    if (deadline <= now)
+        return 0;
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - now).count());
 }
 
 } // namespace detail
@@ -165,6 +180,18 @@ template <class T> class cache
     {
         if (int error = prudence_cache_barrier(cache_))
             detail::fail_cache("prudence_cache_barrier", error);
+    }
+
+    // The same until a deadline. Returns whether the objects have ended. Destructors may run here,
+    // and those of 32 objects may make the caller late.
+    template <class Clock, class Duration>
+    [[nodiscard]] bool barrier_until(const std::chrono::time_point<Clock, Duration> &deadline)
+    {
+        int error = prudence_cache_barrier_timed(cache_, detail::nanoseconds_until(deadline));
+
+        if (error && error != ETIMEDOUT)
+            detail::fail_cache("prudence_cache_barrier_timed", error);
+        return error == 0;
     }
 
     // The cache of C, for functions that have no form here.

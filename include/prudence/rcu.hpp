@@ -20,6 +20,8 @@
 #include <prudence/call.h>
 #include <prudence/rcu.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -77,6 +79,20 @@ inline void rcu_barrier(rcu_domain & = rcu_default_domain()) noexcept
 {
     if (prudence_barrier() != 0)
         std::abort();
+}
+
+// Works like rcu_barrier(), but no longer than until the deadline. Returns whether all deleters have
+// returned; the others run later, as without this call.
+template <class Clock, class Duration>
+[[nodiscard]] bool flush_until(const std::chrono::time_point<Clock, Duration> &deadline,
+                               rcu_domain & = rcu_default_domain())
+{
+    int error = prudence_domain_barrier_timed(prudence_default_domain(),
+                                              detail::nanoseconds_until(deadline));
+
+    if (error && error != ETIMEDOUT)
+        std::abort();
+    return error == 0;
 }
 
 // ------------------------------------------------------------------------ retiring (private)

@@ -47,17 +47,22 @@ template <class E> [[noreturn]] void fail()
 #endif
 }
 
-// Returns what `find` returns, which is not null. As operator new does, calls the new-handler as
-// long as there is one, and then throws.
+// Calls the new-handler, as operator new does. Throws if there is none.
+inline void handle_no_memory()
+{
+    if (std::new_handler handler = std::get_new_handler())
+        handler();
+    else
+        fail<std::bad_alloc>();
+}
+
+// Returns what `find` returns, which is not null.
 template <class Find> [[nodiscard]] void *find_memory(Find find)
 {
     for (;;) {
         if (void *memory = find())
             return memory;
-        if (std::new_handler handler = std::get_new_handler())
-            handler();
-        else
-            fail<std::bad_alloc>();
+        handle_no_memory();
     }
 }
 

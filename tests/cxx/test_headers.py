@@ -20,8 +20,10 @@ WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wo
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long: each compiler with each way
 LIBCXX = Path("/usr/lib/llvm-14/include/c++/v1")
 
+INCLUDES = "".join(f"#include <prudence/{header.name}>\n" for header in HEADERS)
 USE = """
 #include <memory>
+#include <string>
 #include <vector>
 struct config { int value; };
 struct node : prudence::rcu_obj_base<node> { int value = 0; ~node() {} };
@@ -40,6 +42,35 @@ int use(const std::atomic<named *> &current, named *old)
     prudence::hazard_pointer hazard = prudence::make_hazard_pointer();
     old->retire();
     return hazard.protect(current)->value;
+}
+bool end(prudence::reclaimer &ended, std::unique_ptr<std::string> text)
+{
+    ended.retire(text.release());
+    ended.run(10);
+    return ended.drain_until(std::chrono::steady_clock::now()) && prudence::flush_until(std::chrono::system_clock::now());
+}
+template <class Map, class Key> std::size_t keep(Map &map, Key key)
+{
+    map.emplace(key, std::string("text"));
+    map.insert_or_assign(key, std::string("text"));
+    map.update(key, [](std::string &copy) { copy += '.'; });
+    prudence::guard inside;
+    const std::string *found = map.find(key, inside);
+    map.for_each(inside, [](const auto &, const std::string &) { return false; });
+    return map.erase(key) + map.size() + map.contains(key) + map.get(key)->size() + found->size();
+}
+std::size_t keep_all(prudence::hash_map<int, std::string> &numbers, prudence::hash_map<std::string, std::string> &names,
+                     prudence::map<short, std::string> &ordered, prudence::map<std::string, std::string> &sorted,
+                     prudence::routes<std::string> &ipv4, prudence::routes<std::string, PRUDENCE_ROUTES_IPV6> &ipv6,
+                     prudence::id_table<std::string> &ids)
+{
+    ipv4.emplace({{10}, 8}, "ten");
+    ipv6.insert_or_assign({{}, 0}, "default");
+    std::uint32_t id = ids.emplace("text");
+    ids.replace(id, "other text");
+    prudence::guard inside;
+    return keep(numbers, 1) + keep(names, "key") + keep(ordered, short(1)) + keep(sorted, "key") + ipv4.get({10})->size() +
+           ipv6.match({}, inside)->size() + ids.erase(id) + ids.find(id, inside)->size() + ordered.lowest(inside)->value().size();
 }
 """
 
@@ -72,6 +103,26 @@ MISUSE = {
         "void f(prudence::hazard_pointer &h, const std::atomic<int *> &p) { h.protect(p); }", "is_hazard_protectable"),
     "a hazard pointer is not copied": ("void f(prudence::hazard_pointer &h) { prudence::hazard_pointer other = h; }", "deleted"),
     "a hazard pointer is not forgotten": ("void f() { prudence::make_hazard_pointer(); }", "nodiscard"),
+    "a reclaimer is not copied": ("void f(prudence::reclaimer &r) { prudence::reclaimer other = r; }", "deleted"),
+    "a reclaimer's deleter takes the object": ("struct d {}; void f(prudence::reclaimer &r, int *p) { r.retire(p, d()); }",
+                                               "must be valid"),
+    "a reclaimer's notification does not throw": ("void told(void *); prudence::reclaimer r(told);", "conver|matching"),
+    "a missed deadline is not passed over": (
+        "void f(std::chrono::steady_clock::time_point t) { prudence::flush_until(t); }", "nodiscard"),
+    "a lookup has a guard": ("const int *f(prudence::hash_map<int, int> &m) { return m.find(1); }", "find"),
+    "a found value is not changed": (
+        "int *f(prudence::map<int, int> &m, prudence::guard &g) { return m.find(1, g); }", "invalid conversion|cannot initialize"),
+    "a found object of a const type is not changed": (
+        "int *f(prudence::id_table<const int> &t, prudence::guard &g) { return t.find(1, g); }",
+        "invalid conversion|cannot initialize"),
+    "a walk has a guard": ("void f(prudence::map<int, int> &m) { m.for_each([](int, int) {}); }", "for_each"),
+    "a number is not lost": ("void f(prudence::id_table<int> &t) { t.emplace(1); }", "nodiscard"),
+    "a map's keys have an order in bytes": ("prudence::map<double, int> m(\"m\");", "integers, enums or std::string"),
+    "a table's values are not const": ("prudence::hash_map<int, const int> m(\"m\");", "adds the const"),
+    "a table is not copied": ("void f(prudence::hash_map<int, int> &m) { prudence::hash_map<int, int> other = m; }", "deleted"),
+    "addresses are of the table's family": (
+        "bool f(prudence::routes<int> &r, std::array<unsigned char, 16> a, prudence::guard &g) { return r.match(a, g); }",
+        "conver|matching"),
     "an owner keeps no state": (
         "struct d { int n; void operator()(int *) const; }; prudence::rcu_ptr<int, d> p;", "keeps no deleter"),
 }
@@ -105,7 +156,7 @@ class Headers(unittest.TestCase):
         if not DEEP:  # each compiler and each way, though not each pair
             ways = [(compiler, way) for compiler, way in ways if (found.index(compiler) + WAYS.index(way)) % len(found) == 0]
         for name, way, result in all_at_once([lambda n=name, c=command, w=way: (n, w, compile_text(
-                c, "#include <prudence/hazard_pointer.hpp>\n" + USE, *w, *WARNINGS)) for (name, command), way in ways]):
+                c, INCLUDES + USE, *w, *WARNINGS)) for (name, command), way in ways]):
             self.assertEqual(result.returncode, 0, f"{name} {way}: {result.stderr}")
 
     def test_each_header_alone(self):
@@ -115,13 +166,17 @@ class Headers(unittest.TestCase):
             self.assertEqual(result.returncode, 0, f"{header}: {result.stderr}")
 
     def test_misuse_does_not_compile(self):
-        work = [lambda n=name, c=command, t=title, m=text, r=reason: (n, t, r, compile_text(
-            c, "#include <prudence/hazard_pointer.hpp>\n" + m, "-std=c++20", "-Wall", "-Wextra", "-Werror"))
-            for name, command in compilers()[:2 if DEEP else 1] for title, (text, reason) in MISUSE.items()]
-        for name, title, reason, result in all_at_once(work):
-            with self.subTest(compiler=name, misuse=title):
-                self.assertNotEqual(result.returncode, 0)
-                self.assertRegex(result.stderr, reason)
+        options = "-std=c++20", "-Wall", "-Wextra", "-Werror"
+        for name, command in compilers()[:2 if DEEP else 1]:
+            with tempfile.TemporaryDirectory() as folder:
+                header = Path(folder, "all.hpp")  # all headers, compiled once
+                header.write_text(INCLUDES)
+                subprocess.run([*command, "-xc++-header", f"-I{ROOT / 'include'}", *options, header, "-o", f"{header}.gch"], check=True)
+                for title, reason, result in all_at_once([lambda t=title, m=text, r=reason, c=command, h=header: (
+                        t, r, compile_text(c, m, *options, "-include", h)) for title, (text, reason) in MISUSE.items()]):
+                    with self.subTest(compiler=name, misuse=title):
+                        self.assertNotEqual(result.returncode, 0)
+                        self.assertRegex(result.stderr, reason)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The headers of C++, in docs/how-to/cpp.md.
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <prudence/hash_map.hpp>
 #include <prudence/hazard_pointer.hpp>
-#include <prudence/rcu.hpp>
+#include <prudence/reclaimer.hpp>
 
 namespace rcu = prudence;
 
@@ -57,6 +60,20 @@ void show(greeting *next)
     shown.exchange(next)->retire();
 }
 
+prudence::reclaimer ended; // of the main thread
+
+void log_out(session *unlinked)
+{
+    ended.retire(unlinked); // in any thread
+}
+
+bool end_sessions()
+{
+    ended.run(100); // ~session runs here, for up to 100 of them
+
+    return ended.drain_until(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+}
+
 prudence::cache<session> sessions("session");
 
 void reopen(prudence::cache<session>::unique_ptr &slot, const char *user)
@@ -66,6 +83,21 @@ void reopen(prudence::cache<session>::unique_ptr &slot, const char *user)
     next->user = user;
     slot.swap(next);
     sessions.retire(std::move(next)); // unlinked now
+}
+
+prudence::hash_map<std::string, unsigned short> ports("ports");
+
+unsigned short port_of(std::string_view service)
+{
+    return ports.get(service).value_or(0); // a copy
+}
+
+bool is_privileged(std::string_view service)
+{
+    prudence::guard inside;
+    const unsigned short *port = ports.find(service, inside); // lives until `inside` ends
+
+    return port && *port < 1024;
 }
 
 static void use_containers()
@@ -90,6 +122,12 @@ int main()
     if (!text().empty())
         return EXIT_FAILURE;
     delete shown.exchange(nullptr);
+    log_out(new session);
+    while (!end_sessions())
+        ;
+    ports.emplace("http", static_cast<unsigned short>(80));
+    if (port_of("http") != 80 || port_of("none") != 0 || !is_privileged("http"))
+        return EXIT_FAILURE;
     reopen(slot, "somebody");
     use_containers();
     prudence::rcu_barrier();

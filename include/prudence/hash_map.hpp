@@ -48,6 +48,18 @@ template <class A>
 struct key_hash<std::basic_string<char, std::char_traits<char>, A>> : std::hash<std::string_view> {
 };
 
+namespace detail
+{
+
+// A template that an importer of a module instantiates cannot name the static function of C.
+inline prudence_hash_node *hash_lookup(const prudence_hash *table, std::uint64_t hash,
+                                       prudence_hash_match match, const void *key) noexcept
+{
+    return prudence_hash_lookup(table, hash, match, key);
+}
+
+} // namespace detail
+
 template <class K, class V, class Hash = key_hash<K>, class Equal = std::equal_to<>> class hash_map
 {
     static_assert(std::is_same_v<V, std::remove_cv_t<V>>, "find() adds the const");
@@ -151,9 +163,9 @@ template <class K, class V, class Hash = key_hash<K>, class Equal = std::equal_t
         return !old;
     }
 
-    // Replaces the value by a copy that change(copy) has changed. If another writer is faster, this
-    // starts over with that writer's value. Returns false if the key is not there. `change` runs
-    // inside a region.
+    // Replaces the value by a copy that change(copy) has changed. If another writer replaces it
+    // first, this starts over with that writer's value. Returns false if the key is not there.
+    // `change` runs inside a region.
     template <class Change> bool update(lookup_key key, Change change)
     {
         for (;;) {
@@ -190,7 +202,8 @@ template <class K, class V, class Hash = key_hash<K>, class Equal = std::equal_t
             guard inside;
 
             old = lookup(key);
-            error = old ? prudence_hash_remove(table_, old) : 0; // ENOENT: another writer was faster
+            error = old ? prudence_hash_remove(table_, old)
+                        : 0; // ENOENT: another writer removed or replaced it first
         } while (error);
         retire(old);
         return old != nullptr;
@@ -247,7 +260,7 @@ template <class K, class V, class Hash = key_hash<K>, class Equal = std::equal_t
     {
         asked in{*this, key};
 
-        return of(prudence_hash_lookup(table_, in.hash, is_key, &in));
+        return of(detail::hash_lookup(table_, in.hash, is_key, &in));
     }
 
     void retire(prudence_hash_node *old) noexcept

@@ -100,9 +100,8 @@ template <class K> struct map_key<K, std::enable_if_t<std::is_integral_v<K> || s
     static_assert(sizeof(K) <= sizeof(std::uint64_t), "the keys of a map have 64 bits at most");
 
     static constexpr unsigned flags = 0;
-    static constexpr std::uint64_t sign = std::is_signed_v<typename number_of<K>::type>
-                                              ? std::uint64_t(1) << 63
-                                              : 0;
+    static constexpr std::uint64_t sign =
+        std::is_signed_v<typename number_of<K>::type> ? std::uint64_t(1) << 63 : 0;
 
     static std::uint64_t encode(K key) noexcept
     {
@@ -289,16 +288,16 @@ template <class K, class V> class map
         auto fresh = elements_.make(std::move(key), std::move(value));
         prudence_map_node *old = nullptr;
 
-        static_cast<void>(detail::with_memory(
-            [&] { return prudence_map_put(map_, to(fresh.get()), &old); }));
+        static_cast<void>(
+            detail::with_memory([&] { return prudence_map_put(map_, to(fresh.get()), &old); }));
         static_cast<void>(fresh.release());
         retire(old);
         return !old;
     }
 
-    // Replaces the value by a copy that change(copy) has changed. If another writer is faster, this
-    // starts over with that writer's value. Returns false if the key is not there. `change` runs
-    // inside a region.
+    // Replaces the value by a copy that change(copy) has changed. If another writer replaces it
+    // first, this starts over with that writer's value. Returns false if the key is not there.
+    // `change` runs inside a region.
     template <class Change> bool update(lookup_key key, Change change)
     {
         for (;;) {

@@ -35,6 +35,18 @@ namespace prudence
 namespace detail
 {
 
+// A template that an importer of a module instantiates cannot name the static functions of C.
+inline std::uintptr_t routes_lookup(const prudence_routes *table,
+                                    const std::array<unsigned char, 4> &address) noexcept
+{
+    return prudence_routes_lookup_ipv4(table, address.data());
+}
+inline std::uintptr_t routes_lookup(const prudence_routes *table,
+                                    const std::array<unsigned char, 16> &address) noexcept
+{
+    return prudence_routes_lookup_ipv6(table, address.data());
+}
+
 struct bad_prefix : std::invalid_argument {
     bad_prefix() : std::invalid_argument("prudence::routes: a prefix is too long or has more bits")
     {
@@ -91,10 +103,7 @@ template <class T, prudence_routes_family Family = PRUDENCE_ROUTES_IPV4> class r
     // ends, or nullptr.
     [[nodiscard]] const T *match(const address &wanted, const guard &) const noexcept
     {
-        if constexpr (Family == PRUDENCE_ROUTES_IPV4)
-            return of(prudence_routes_lookup_ipv4(table_, wanted.data()));
-        else
-            return of(prudence_routes_lookup_ipv6(table_, wanted.data()));
+        return of(detail::routes_lookup(table_, wanted));
     }
 
     // Returns a copy of it.

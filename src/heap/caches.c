@@ -348,7 +348,8 @@ static bool wait_for_all_parts(struct prudence_cache *cache, uint64_t deadline)
     return cache_is_cold(cache) || wait_until_merged(cache, deadline);
 }
 
-static int barrier(struct prudence_cache *cache, uint64_t deadline, const char *what, void *caller)
+static int cache_barrier(struct prudence_cache *cache, uint64_t deadline, const char *what,
+                         void *caller)
 {
     int error;
     bool over;
@@ -359,20 +360,20 @@ static int barrier(struct prudence_cache *cache, uint64_t deadline, const char *
     error = cache_may_wait(cache, what, caller);
     if (error)
         return error;
-    over = cache->destructor ? destruct_barrier(cache, deadline)
-                             : wait_for_all_parts(cache, deadline);
+    over =
+        cache->destructor ? destruct_barrier(cache, deadline) : wait_for_all_parts(cache, deadline);
     return over ? 0 : ETIMEDOUT;
 }
 
 int prudence_cache_barrier(struct prudence_cache *cache)
 {
-    return barrier(cache, 0, "prudence_cache_barrier", __builtin_return_address(0));
+    return cache_barrier(cache, 0, "prudence_cache_barrier", __builtin_return_address(0));
 }
 
 int prudence_cache_barrier_timed(struct prudence_cache *cache, uint64_t nanoseconds)
 {
-    return barrier(cache, os_clock_after(nanoseconds), "prudence_cache_barrier_timed",
-                   __builtin_return_address(0));
+    return cache_barrier(cache, os_clock_after(nanoseconds), "prudence_cache_barrier_timed",
+                         __builtin_return_address(0));
 }
 
 int prudence_cache_destroy(struct prudence_cache *cache)

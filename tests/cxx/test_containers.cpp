@@ -36,7 +36,8 @@ bool copies_throw;
 
 // A value whose copies agree with themselves as long as they live.
 struct value {
-    value(int n = 0) : number(n), text(std::to_string(n) + ", with more than a string has in itself") // NOLINT
+    value(int n = 0)
+        : number(n), text(std::to_string(n) + ", with more than a string has in itself") // NOLINT
     {
         if (n < 0)
             throw std::runtime_error("a negative value");
@@ -159,7 +160,8 @@ TYPED_TEST(keyed, values_outlive_their_readers)
     map.emplace(this->key(1), 1);
     map.emplace(this->key(2), 2);
     prudence::guard inside;
-    const value *erased = map.find(this->key(1), inside), *replaced = map.find(this->key(2), inside);
+    const value *erased = map.find(this->key(1), inside),
+                *replaced = map.find(this->key(2), inside);
 
     EXPECT_TRUE(map.erase(this->key(1)));
     EXPECT_FALSE(map.insert_or_assign(this->key(2), 3));
@@ -234,7 +236,8 @@ TYPED_TEST(keyed, writers_lose_no_update_and_readers_see_whole_values)
         writers.emplace_back([&, t] {
             for (int i = 0; i < 400; i++) {
                 map.emplace(this->key(t), i);
-                ASSERT_TRUE(map.update(this->key(0), [](value &copy) { copy.set(copy.number + 1); }));
+                ASSERT_TRUE(
+                    map.update(this->key(0), [](value &copy) { copy.set(copy.number + 1); }));
                 ASSERT_TRUE(map.erase(this->key(t)));
             }
         });
@@ -461,7 +464,9 @@ template <class Add> std::size_t fill(Add add)
     struct prudence_stats now;
 
     EXPECT_EQ(prudence_stats(&now), 0);
-    EXPECT_EQ(prudence_option_set("limit", std::to_string(now.slab_bytes + now.retained_bytes + (8 << 20)).c_str()), 0);
+    EXPECT_EQ(prudence_option_set(
+                  "limit", std::to_string(now.slab_bytes + now.retained_bytes + (8 << 20)).c_str()),
+              0);
     try {
         for (; added < 60000; added++)
             add(static_cast<unsigned>(added));

@@ -106,7 +106,7 @@ MISUSE = {
     "a reclaimer is not copied": ("void f(prudence::reclaimer &r) { prudence::reclaimer other = r; }", "deleted"),
     "a reclaimer's deleter takes the object": ("struct d {}; void f(prudence::reclaimer &r, int *p) { r.retire(p, d()); }",
                                                "must be valid"),
-    "a reclaimer's notification does not throw": ("void told(void *); prudence::reclaimer r(told);", "conver|matching"),
+    "a reclaimer's notification does not throw": ("void told(void *); prudence::reclaimer r(told);", "convert|conversion|matching"),
     "a missed deadline is not passed over": (
         "void f(std::chrono::steady_clock::time_point t) { prudence::flush_until(t); }", "nodiscard"),
     "a lookup has a guard": ("const int *f(prudence::hash_map<int, int> &m) { return m.find(1); }", "find"),
@@ -122,10 +122,45 @@ MISUSE = {
     "a table is not copied": ("void f(prudence::hash_map<int, int> &m) { prudence::hash_map<int, int> other = m; }", "deleted"),
     "addresses are of the table's family": (
         "bool f(prudence::routes<int> &r, std::array<unsigned char, 16> a, prudence::guard &g) { return r.match(a, g); }",
-        "conver|matching"),
+        "convert|conversion|matching"),
     "an owner keeps no state": (
         "struct d { int n; void operator()(int *) const; }; prudence::rcu_ptr<int, d> p;", "keeps no deleter"),
 }
+
+
+# A module of all public names, and a program that imports nothing else.
+MODULE = "module;\n" + INCLUDES + """
+export module prudence;
+export namespace prudence {
+using prudence::allocator, prudence::cache, prudence::cache_delete, prudence::copy_update, prudence::flush_until, prudence::guard;
+using prudence::hash_map, prudence::id_table, prudence::key_hash, prudence::map, prudence::rcu_barrier, prudence::rcu_default_domain;
+using prudence::rcu_domain, prudence::rcu_obj_base, prudence::rcu_ptr, prudence::rcu_retire, prudence::rcu_synchronize;
+using prudence::reclaimer, prudence::routes;
+}
+"""
+IMPORT = """
+import prudence;
+struct config { int value; };
+struct node : prudence::rcu_obj_base<node> { int value = 0; };
+int read(prudence::rcu_ptr<const config> &p) { prudence::guard inside; return p.load(inside)->value; }
+bool change(prudence::rcu_ptr<config> &p) { return prudence::copy_update(p, [](config &copy) { copy.value++; }); }
+int use(prudence::hash_map<int, int> &m) { m.emplace(1, 2); m.update(1, [](int &n) { n++; }); return *m.get(1); }
+int use(prudence::map<int, int> &m)
+{
+    prudence::guard inside;
+    m.insert_or_assign(1, 2);
+    m.for_each(inside, [](int, int) {});
+    return *m.find(1, inside);
+}
+int use(prudence::routes<int> &r) { prudence::guard inside; r.emplace({{10}, 8}, 1); return *r.match({10}, inside); }
+int use(prudence::id_table<config> &t) { prudence::guard inside; return t.find(t.emplace(config{3}), inside)->value; }
+void end(prudence::reclaimer &r, config *c, node *n) { r.retire(c); r.run(); prudence::rcu_retire(c); n->retire(); }
+"""
+
+
+def importer():
+    """The newest clang whose imports find default arguments of templates; None: none is installed."""
+    return next(filter(None, (shutil.which(f"clang++-{version}") for version in range(30, 15, -1))), None)
 
 
 def compilers():
@@ -164,6 +199,18 @@ class Headers(unittest.TestCase):
         for header, result in all_at_once([lambda h=h: (h, compile_text(
                 command, f"#include <prudence/{h.name}>\n", "-std=c++17", *WARNINGS)) for h in HEADERS]):
             self.assertEqual(result.returncode, 0, f"{header}: {result.stderr}")
+
+    @unittest.skipUnless(DEEP and importer(), "make test-long, with clang 16 (tools/setup --programs)")
+    def test_a_module_exports_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            unit, program, module = (Path(folder, name) for name in ("prudence.cppm", "program.cpp", "prudence.pcm"))
+            unit.write_text(MODULE)
+            program.write_text(IMPORT)
+            command = [importer(), "-std=c++20", *WARNINGS]
+            for more in (f"-I{ROOT / 'include'}", "--precompile", unit, "-o", module), (
+                    f"-fmodule-file=prudence={module}", "-fsyntax-only", program):
+                result = subprocess.run([*command, *more], text=True, capture_output=True, check=False)
+                self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_misuse_does_not_compile(self):
         options = "-std=c++20", "-Wall", "-Wextra", "-Werror"

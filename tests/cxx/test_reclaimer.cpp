@@ -148,8 +148,8 @@ std::atomic<int> told;
 
 TEST_F(reclaimer, tells_when_the_first_object_is_ready)
 {
-    prudence::reclaimer objects([](void *count) noexcept { ++*static_cast<std::atomic<int> *>(count); },
-                                &told);
+    prudence::reclaimer objects(
+        [](void *count) noexcept { ++*static_cast<std::atomic<int> *>(count); }, &told);
 
     told = 0;
     for (int round = 1; round <= 3; round++) {

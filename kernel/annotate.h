@@ -14,7 +14,7 @@
 
 static inline bool is_annotated(const struct prudence_cache *cache)
 {
-    return !cache->constructor && !(cache->flags & CACHE_TYPESAFE);
+    return !cache->body->constructor && !(cache->flags & CACHE_TYPESAFE);
 }
 
 #ifdef CONFIG_KASAN_GENERIC

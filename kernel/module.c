@@ -48,7 +48,7 @@ static bool object_is_free_now(struct slab *slab, void *object)
 static bool all_are_free(struct slab *slab)
 {
     for (unsigned i = 0; i < slab->capacity && slab->cache->percpu; i++)
-        annotate_free(slab->cache, slab_object(slab, i, slab->cache->stride), slab->cache->stride);
+        annotate_free(slab->cache, slab_object(slab, i, slab->cache->body->stride), slab->cache->body->stride);
     return true;
 }
 

@@ -43,7 +43,7 @@ static noinline void *ready_otherwise(void *object, gfp_t gfp, struct prudence_c
         prudence_cache_free(cache, object);
         return NULL;
     }
-    return cache->constructor || !(gfp & __GFP_ZERO) ? object
+    return cache->body->constructor || !(gfp & __GFP_ZERO) ? object
                                                      : memset(object, 0, cache->object_size);
 }
 
@@ -57,7 +57,7 @@ static noinline void *zeroed(void *object, gfp_t gfp, struct prudence_cache *cac
 /* Prepares a free object for the caller. */
 static __always_inline void *ready(struct prudence_cache *cache, void *object, gfp_t gfp)
 {
-    annotate_live(cache, object, cache->stride);
+    annotate_live(cache, object, cache->body->stride);
     return unlikely(want_init_on_alloc(gfp) || gfp & ZONES_REFUSED) ? zeroed(object, gfp, cache)
                                                                     : object;
 }

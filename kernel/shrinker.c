@@ -177,7 +177,7 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
         arrays += drain_array_bytes(cache);
         gone = sums.frees + sums.deferred;
         if (cache->percpu && sums.hits + sums.misses > gone)
-            live += (sums.hits + sums.misses - gone) * cache->stride;
+            live += (sums.hits + sums.misses - gone) * cache->body->stride;
     }
     os_lock_release(&slab_caches_lock);
     return (unsigned long)(((used > live ? used - live : 0) + arrays) >> PAGE_SHIFT);

@@ -22,6 +22,7 @@ POINTER = 8
 WORD = (1 << 64) - 1
 PAGE_SHIFT, LEAF_SHIFT = 12, 30
 COMMON = 1 << 5  # the flag of caches whose objects belong to cold caches
+COLD = 1  # the state of these
 NESTING_MASK = (1 << 10) - 1
 
 # More there cannot be: CPUs and nodes of a kernel, slots of a CPU's arrays, objects of a batch, large blocks at rest.
@@ -80,6 +81,11 @@ def list_entries(head, structure, member):
         yield gdb.Value((number(item) - offset) & WORD).cast(pointer).dereference()
 
 
+def is_cold(cache):
+    """Whether a cache has no lines, and the body of another cache."""
+    return number(cache["state"]) == COLD
+
+
 class Copy:
     """One copy of the library in the process."""
 
@@ -119,14 +125,14 @@ class Copy:
 
     def cpu_caches(self, cache):
         """Of each CPU: the number and the structure."""
-        first = number(cache["percpu"])
+        first = 0 if is_cold(cache) else number(cache["percpu"])
         stride = 1 << 8
         for cpu in range(bounded(self.symbol("cpu_count"), CPUS, "CPUs") if first else 0):
             yield cpu, gdb.Value(first + cpu * stride).cast(type_of("struct cpu_cache").pointer()).dereference()
 
     def nodes(self, cache):
-        for node in range(bounded(self.symbol("node_count"), NODES, "nodes") if number(cache["nodes"]) else 0):
-            yield node, cache["nodes"][node]
+        for node in range(0 if is_cold(cache) else bounded(self.symbol("node_count"), NODES, "nodes")):
+            yield node, cache["body"]["nodes"][node]
 
 
 def copies():
@@ -236,7 +242,7 @@ def large_block_at_rest(copy, address):
 def object_bytes(slab):
     """From one object to the next. Of a large block what its user has: the rest of its pages are margins, which are closed."""
     if number(slab["cache"]["percpu"]):
-        return number(slab["cache"]["stride"])
+        return number(slab["cache"]["body"]["stride"])
     margins = number(slab["base"]) - number(slab["pages"]) + (number(slab["margin_pages"]) << PAGE_SHIFT)
     return number(slab["bytes"]) - margins
 
@@ -284,17 +290,17 @@ def sums_of(copy, cache):
         deferred += number(counts["deferred"])
         in_slabs, on_the_way = number(node["latent"]), sum(1 for _ in handed_over(node))
         latent += in_slabs + on_the_way
-        latent_bytes += number(node["latent_bytes"]) - in_slabs * number(cache["stride"])  # large blocks differ in size
+        latent_bytes += number(node["latent_bytes"]) - in_slabs * number(cache["body"]["stride"])  # large blocks differ in size
     live = allocated - freed - deferred if not number(cache["flags"]) & COMMON else 0
     live += number(cache["cold_allocations"]) - number(cache["cold_frees"]) - number(cache["cold_deferred"])
-    return live, cached, latent, latent_bytes + latent * number(cache["stride"])
+    return live, cached, latent, latent_bytes + latent * number(cache["body"]["stride"])
 
 
 def counters_of(copy, cache):
     """(name, value, what it says) of each counter of a cache, by the library's list (src/slab/figures.h)."""
     rows = copy.symbol("export_counters")
     holders = {"cpu_cache": [cpu for _, cpu in copy.cpu_caches(cache)], "slab_node": [node for _, node in copy.nodes(cache)],
-               "prudence_cache": [cache]}
+               "cache_body": [] if is_cold(cache) else [cache["body"]]}
     for at in range(rows.type.range()[1] + 1):
         group, _, name = rows[at]["name"].string().partition(".")
         if group != "cache":
@@ -352,9 +358,10 @@ class Caches(gdb.Command):
             rows = []
             for cache in copy.caches():
                 live, cached, latent, latent_bytes = sums_of(copy, cache)
-                if live or cached or latent or number(cache["slabs_now"]):
+                slabs = 0 if is_cold(cache) else number(cache["body"]["slabs_now"])
+                if live or cached or latent or slabs:
                     size = number(cache["object_size"]) if number(cache["percpu"]) else "-"
-                    rows.append((text(cache["name"]), size, live, cached, latent, number(cache["slabs_now"]), latent_bytes,
+                    rows.append((text(cache["name"]), size, live, cached, latent, slabs, latent_bytes,
                                  text(cache["domain"]["name"])))
             print(f"caches of {copy.objfile.filename}")
             table(("cache", "size", "live", "cached", "latent", "slabs", "latent bytes", "domain"), rows)

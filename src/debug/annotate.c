@@ -234,7 +234,7 @@ bool annotate_made(struct slab *slab)
         if (!has_notes(slab))
             return false;
     }
-    begin_pages(slab, !typesafe && !slab->cache->constructor);
+    begin_pages(slab, !typesafe && !slab->cache->body->constructor);
     return true;
 }
 
@@ -254,7 +254,7 @@ void annotate_allocated(struct slab *slab, void *object, size_t size, bool defin
         return;
     *annotate_note_of(slab, object) =
         (struct note){.size = size, .held = slab->cache->flags & CACHE_OWN ? object : NULL};
-    annotate_begin(object, size, defined || slab->cache->constructor);
+    annotate_begin(object, size, defined || slab->cache->body->constructor);
 }
 
 void annotate_held(const struct slab *slab, void *object)

@@ -208,7 +208,7 @@ static void guard_settle_all(void)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        node_shrink_to(cache, cache->free_limit);
+        node_shrink_to(cache, cache->body->free_limit);
     }
     os_lock_release(&slab_caches_lock);
     os_later_check(); /* closes pages */
@@ -218,8 +218,8 @@ static void guard_settle_all(void)
 
 static bool can_be_guarded(const struct prudence_cache *cache, size_t size)
 {
-    return round_up(size, cache->alignment) <= os_page_size && !cache->constructor &&
-           !cache->destructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
+    return round_up(size, cache->alignment) <= os_page_size && !cache->body->constructor &&
+           !cache->body->destructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
 }
 
 /* Places the object on its open page. */
@@ -246,7 +246,7 @@ static void *guarded_alloc(struct prudence_cache *cache, size_t size)
 
     if (!guard_interval || !guard_is_due() || !can_be_guarded(cache, size) || !has_pool())
         return NULL;
-    node_shrink_to(cache, cache->free_limit);
+    node_shrink_to(cache, cache->body->free_limit);
     slot = slot_take();
     if (!slot) {
         guard_settle_all();

@@ -37,7 +37,8 @@ static enum extension_wish instruments_wants(const struct cache_layout *layout)
 /* Freed objects of other caches may be read, as constructed or type-safe, or cannot be accessed. */
 static bool is_zeroed(const struct prudence_cache *cache)
 {
-    return zero_on_free && !cache->constructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
+    return zero_on_free && !cache->body->constructor &&
+           !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
 }
 
 /* Zeroes the bytes that the user may have written; with notes, these are the bytes asked for. */
@@ -86,13 +87,15 @@ void instruments_check_zero(const struct slab *slab, const void *object)
 
 static bool instruments_cache_made(struct prudence_cache *cache)
 {
-    annotate_root_begins(&cache->context, sizeof cache->context);
+    if (cache->body->context)
+        annotate_root_begins(&cache->body->context, sizeof cache->body->context);
     return true;
 }
 
 static void instruments_cache_going(struct prudence_cache *cache)
 {
-    annotate_root_ends(&cache->context, sizeof cache->context);
+    if (cache->body->context)
+        annotate_root_ends(&cache->body->context, sizeof cache->body->context);
 }
 
 static bool instruments_made(struct slab *slab)
@@ -119,7 +122,7 @@ static void instruments_going(struct slab *slab)
         return;
     }
     if (!slab->cache->percpu && is_zeroed(slab->cache) &&
-        !slab->cache->margin) { /* a large block, zeroed here because no caller waits */
+        !slab->cache->body->margin) { /* a large block, zeroed here because no caller waits */
         annotate_open(slab);
         memset(slab->base, 0, slab_usable_bytes(slab));
     }

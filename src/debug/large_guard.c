@@ -121,7 +121,7 @@ static bool large_guard_made(struct slab *slab)
     size_t front = slab_front_margin(slab), behind = slab_back_margin(slab);
     char *back = (char *)slab->pages + slab->bytes - behind;
 
-    if (slab->cache->margin) {
+    if (slab->cache->body->margin) {
         os_pages_guard(slab->pages, front);
         os_pages_guard(back, behind);
     } else if (!memory_is_locked()) {
@@ -297,7 +297,7 @@ static bool large_guard_keep_pages(struct slab *slab)
                                      .front = slab_front_margin(slab),
                                      .size = slab_usable_bytes(slab)},
                             .memory = slab_memory(slab)};
-    bool all = slab->cache->margin, may_rest;
+    bool all = slab->cache->body->margin, may_rest;
 
     leaver.rest.first = !all;
     may_rest = all || large_guard_take_first(leaver.rest.size);

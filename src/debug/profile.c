@@ -124,7 +124,7 @@ static void profile_going(struct slab *slab)
     if (!slab->side[PROFILE_EXTENSION])
         return;
     for (unsigned i = 0; i < slab->capacity; i++)
-        sample_free(sample_of(slab, slab_object(slab, i, slab->cache->stride)));
+        sample_free(sample_of(slab, slab_object(slab, i, slab->cache->body->stride)));
     if (!has_one_object(slab)) {
         os_meta_free(slab->side[PROFILE_EXTENSION], places_bytes(slab));
     } else if (slab->alone) {
@@ -225,7 +225,7 @@ static bool profile_safe(struct slab *slab, void *object)
 
 static struct slab *make_lone(struct prudence_cache *cache)
 {
-    size_t bytes = round_up(cache->stride, os_page_size);
+    size_t bytes = round_up(cache->body->stride, os_page_size);
     void *pages = os_pages_alloc_as(bytes, os_page_size, os_node_of_cpu(os_cpu_current()), NULL,
                                     os_alloc_first(OS_ALLOC_DEFAULT));
     struct slab *slab;

@@ -107,7 +107,7 @@ static size_t red_zones_size_asked(const struct slab *slab, const void *object)
  * slack ends with the last page of `size` bytes, however many pages the block has by now. */
 static char *slack_end(const struct slab *slab, char *object, size_t size)
 {
-    bool may_change = is_large(slab) && !slab->cache->margin;
+    bool may_change = is_large(slab) && !slab->cache->body->margin;
     size_t room = may_change ? round_up(size, os_page_size) : slab_usable_bytes(slab);
 
     return object + min_size(room, size + SLACK_CHECKED);

@@ -33,12 +33,12 @@ struct shelf {
 
 static struct shelf *shelf_of(const struct prudence_cache *cache)
 {
-    return cache->shelf;
+    return cache->body->shelf;
 }
 
 static size_t places_of(const struct prudence_cache *cache)
 {
-    return clamp_size(BYTES / cache->stride, LEAST, PLACES);
+    return clamp_size(BYTES / cache->body->stride, LEAST, PLACES);
 }
 
 static size_t shelf_bytes(const struct prudence_cache *cache)
@@ -62,14 +62,14 @@ static bool shuffle_cache_made(struct prudence_cache *cache)
     os_secret(secret);
     shelf->randomness = secret[0] | 1;
     shelf->places = (uint32_t)places_of(cache);
-    cache->shelf = shelf;
+    cache->body->shelf = shelf;
     return true;
 }
 
 static void shuffle_cache_going(struct prudence_cache *cache)
 {
     os_meta_free(shelf_of(cache), shelf_bytes(cache));
-    cache->shelf = NULL;
+    cache->body->shelf = NULL;
 }
 
 /* Draws a number below `limit`, by a product, which takes a fraction of a division's time. */

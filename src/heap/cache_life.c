@@ -70,7 +70,7 @@ static void note_live_of_slab(const struct slab *slab, struct live_objects *live
 
         if (state_of_word(word) != OBJECT_LIVE)
             continue;
-        live->objects[live->count] = slab_object((struct slab *)slab, i, slab->cache->stride);
+        live->objects[live->count] = slab_object((struct slab *)slab, i, slab->cache->body->stride);
         live->words[live->count++] = word;
     }
 }
@@ -94,7 +94,7 @@ static void tell_who_allocated(const struct prudence_cache *cache)
     struct live_objects live = {.count = 0};
 
     for (unsigned i = 0; i < os_node_count(); i++)
-        note_live_of_node(&cache->nodes[i], &live);
+        note_live_of_node(&cache->body->nodes[i], &live);
     for (unsigned i = 0; i < live.count; i++) {
         os_report("  %p, allocated by:", live.objects[i]);
         stack_depot_print_frames(allocation_trace_of_word(live.words[i]));

@@ -309,7 +309,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
     cache_require(cache, "prudence_cache_shrink");
     quarantine_flush();
     shuffle_flush(cache);
-    if (cache->destructor)
+    if (cache_body_of(cache)->destructor)
         destruct_shrink(cache);
     return shrink_until_merged(cache_is_cold(cache) ? cache->common : cache);
 }
@@ -321,7 +321,7 @@ static int cache_may_wait(struct prudence_cache *cache, const char *what, void *
     struct wait_request request = {
         .what = what, .of = "of cache", .name = cache->name, .caller = caller};
 
-    if (cache->destructor)
+    if (cache_body_of(cache)->destructor)
         return may_wait_for_code(&request);
     return may_wait_for_readers(&request, cache->domain);
 }
@@ -360,8 +360,8 @@ static int cache_barrier(struct prudence_cache *cache, uint64_t deadline, const 
     error = cache_may_wait(cache, what, caller);
     if (error)
         return error;
-    over =
-        cache->destructor ? destruct_barrier(cache, deadline) : wait_for_all_parts(cache, deadline);
+    over = cache_body_of(cache)->destructor ? destruct_barrier(cache, deadline)
+                                            : wait_for_all_parts(cache, deadline);
     return over ? 0 : ETIMEDOUT;
 }
 
@@ -388,7 +388,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
         return error;
     quarantine_flush_and_wait();
     shuffle_flush(cache);
-    if (cache->destructor)
+    if (cache_body_of(cache)->destructor)
         destruct_barrier_until_empty(cache);
     if (!cache_life_end(cache, __builtin_return_address(0)))
         return EBUSY;

@@ -11,7 +11,7 @@
  * cache have that extension, too, to count frees and deferrals. So the calls of both come to the
  * gate, and no fast path has to know about cold caches.
  *
- * A cache becomes warm when it is used: ROUND allocations are a round, and if at most BUSY rounds
+ * A cache becomes warm when it is used: COLD_ROUND allocations are a round, and if at most BUSY rounds
  * of all cold caches have begun since the last round of this one, it makes more than one part in
  * BUSY of all cold allocations. The cache then gets nodes and lines (cache_warm), and slabs of its
  * own. Objects in common slabs stay there until they are freed. A warm cache stays warm; decay
@@ -19,6 +19,7 @@
  */
 #include "heap/cold.h"
 
+#include "debug/instruments.h"
 #include "gp/user/domain.h"
 #include "heap/heap.h"
 #include "heap/size_class.h"
@@ -28,14 +29,13 @@
 
 #define COMMON_STEP ((size_t)16)
 #define COMMON_MAX  ((size_t)512) /* bytes; fewer of larger objects would share a page */
-#define ROUND       64
 #define BUSY        1024
 
 uint32_t cold_after = 256;
 
 static struct prudence_cache *commons[COMMON_MAX / COMMON_STEP]; /* under heap_lock */
 static uint32_t caches_alive;                                    /* atomic */
-static uint64_t rounds;                                          /* atomic */
+static uint32_t rounds;                                          /* atomic */
 
 void cold_note_made(void)
 {
@@ -49,17 +49,19 @@ void cold_note_destroyed(void)
 
 /* ------------------------------------------------------------------------------- which are cold */
 
-/* Returns whether the common cache can serve the layout. Without sequences the closed lines that
- * cold caches have may lie elsewhere (os_percpu_owned_lines). */
+/* Tools watch the objects of common slabs as well, under the same size. */
+#define MAY_BE_COLD EXTENSION_BIT(INSTRUMENTS_EXTENSION)
+
+/* Returns whether the common cache can serve the layout. */
 static bool can_be_cold(const struct cache_layout *layout)
 {
     uint32_t of_slabs;
 
-    return os_percpu_rseq && layout->named && !layout->flags && !layout->constructor &&
-           !layout->destructor && !layout->object_cache_bytes &&
+    return layout->named && !layout->flags && !layout->constructor && !layout->destructor &&
+           !layout->object_cache_bytes &&
            (!layout->domain || layout->domain == gp_default_domain()) &&
            layout->object_size <= COMMON_MAX && layout->alignment <= CACHE_LINE &&
-           !extensions_wanted(layout, &of_slabs);
+           !(extensions_wanted(layout, &of_slabs) & ~MAY_BE_COLD);
 }
 
 struct prudence_cache *cold_common_for(const struct cache_layout *layout)
@@ -96,7 +98,7 @@ static struct prudence_cache **cold_owner_of(struct slab *slab, const void *obje
 /* Begins a round of a cache that has `made` allocations. */
 static void begin_round(struct prudence_cache *cache, uint64_t made)
 {
-    uint64_t now = add_relaxed(&rounds, 1), last = load_relaxed(&cache->cold_round);
+    uint32_t now = add_relaxed(&rounds, 1), last = load_relaxed(&cache->cold_round);
 
     store_relaxed(&cache->cold_round, now);
     if (made && now - last <= BUSY)
@@ -115,16 +117,14 @@ static void *cold_alloc(struct prudence_cache *cache, size_t size)
     (void)size;
     if (!cache_is_cold(cache))
         return NULL;
-    object = os_percpu_pop(&common->percpu);
-    if (!object)
-        object = gate_alloc(common, 0, OS_ALLOC_DEFAULT);
+    object = gate_take(common, OS_ALLOC_DEFAULT);
     if (!object)
         return NULL;
     /* The count comes first, so that live objects are never counted too low. */
     made = add_relaxed(&cache->cold_allocations, 1);
     slab = slab_known(object);
     store_relaxed(cold_owner_of(slab, object), cache);
-    if (made % ROUND == 0)
+    if (made % COLD_ROUND == 0)
         begin_round(cache, made);
     return object;
 }

@@ -188,7 +188,7 @@ void *prudence_realloc(void *object, size_t size)
     usable = object_usable(slab, object);
     if (instruments_move(slab) || nested) {
         ; /* below */
-    } else if (is_large(slab) && !owned && !slab->cache->margin) {
+    } else if (is_large(slab) && !owned && !slab->cache->body->margin) {
         if (large_resize(slab, size))
             return slab->base;
     } else if (keeps_its_place(slab, object, size)) {
@@ -243,7 +243,7 @@ static bool may_stay(struct slab *slab, void *object, size_t size)
 {
     if (instruments_move(slab) || object_call_is_nested())
         return false;
-    if (is_large(slab) && !slab->cache->margin)
+    if (is_large(slab) && !slab->cache->body->margin)
         return !load_relaxed(&slab->extensions) && has_pages_for(slab, size);
     return keeps_its_place(slab, object, size);
 }

@@ -51,7 +51,7 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
             likely((object = os_percpu_locked_pop(cache->percpu))))
             return object;
         size = size ? size : cache->object_size;
-        object = profile_alloc_counted(&cache->slab_percpu, size);
+        object = profile_alloc_counted(&cache_body_of(cache)->slab_percpu, size);
     }
     return object ? object : object_alloc_slower(cache, size, what);
 }

@@ -101,7 +101,7 @@ static void size_class_publish(size_t place, struct prudence_cache *cache)
     if (load_relaxed(&cache->fast_percpu) != os_percpu_owned_lines)
         store_release(&size_tables.open[place], cache);
     else if (sampling_rate && place)
-        store_release(&size_tables.counted[place], cache->slab_percpu);
+        store_release(&size_tables.counted[place], cache->body->slab_percpu);
 }
 
 /* Return the first and last place of a class. Steps end where classes end. */

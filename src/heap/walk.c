@@ -133,8 +133,9 @@ static uint8_t wait_of(const struct prudence_domain *domain, gp_cookie cookie)
  * begun. */
 static bool awaits_destructor(struct slab *slab, unsigned index)
 {
-    return slab->cache->destructor &&
-           destruct_epoch(slab, slab_object(slab, index, slab->cache->stride)) != DESTRUCT_NO_EPOCH;
+    return slab->cache->body->destructor &&
+           destruct_epoch(slab, slab_object(slab, index, slab->cache->body->stride)) !=
+               DESTRUCT_NO_EPOCH;
 }
 
 /* Describes an object that is neither free nor latent in the slab, live as far as extensions know.

@@ -91,7 +91,7 @@ static void run_destructor(const struct destruct_run *run, void *object)
 
     os_foreign_call("a destructor");
     annotate_taken(run->slab, object);
-    cache->destructor(object, cache->context);
+    cache->body->destructor(object, cache->body->context);
     tell_release(cache);
 }
 
@@ -184,17 +184,17 @@ static uint64_t select_done(const struct slab *slab, unsigned word, unsigned dat
 static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
 {
     static const struct node_filter done = {.select = select_done};
-    unsigned here = (unsigned)(node_here(cache) - cache->nodes);
+    unsigned here = (unsigned)(node_here(cache) - cache->body->nodes);
     void *object = NULL;
     struct slab *slab;
 
     for (unsigned i = 0; i < os_node_count() && !object; i++)
-        object = node_take_one(&cache->nodes[(here + i) % os_node_count()], &done);
+        object = node_take_one(&cache->body->nodes[(here + i) % os_node_count()], &done);
     if (object)
         return object;
     slab = slab_grow(cache, here, flags);
     if (slab)
-        node_add_slab_and_take(&cache->nodes[here], slab, &object);
+        node_add_slab_and_take(&cache->body->nodes[here], slab, &object);
     return object;
 }
 
@@ -251,7 +251,7 @@ static void hand_fill(struct destruct_hand *hand, bool any_slab, unsigned epochs
 {
     struct node_filter pending = {
         .may_have = has_pending, .select = select_pending, .data = epochs};
-    struct slab_node *nodes = hand->cache->nodes;
+    struct slab_node *nodes = hand->cache->body->nodes;
 
     os_lock_take(&slab_caches_lock);
     for (unsigned node = 0; node < os_node_count() && !hand->count; node++)
@@ -304,14 +304,14 @@ static enum extension_wish destruct_wants(const struct cache_layout *layout)
 
 static bool destruct_cache_made(struct prudence_cache *cache)
 {
-    cache->destructs = os_meta_alloc(sizeof(struct destruct_cache));
-    return cache->destructs != NULL;
+    cache->body->destructs = os_meta_alloc(sizeof(struct destruct_cache));
+    return cache->body->destructs != NULL;
 }
 
 static void destruct_cache_going(struct prudence_cache *cache)
 {
-    os_meta_free(cache->destructs, sizeof(struct destruct_cache));
-    cache->destructs = NULL;
+    os_meta_free(cache->body->destructs, sizeof(struct destruct_cache));
+    cache->body->destructs = NULL;
 }
 
 static size_t destruct_slab_bytes(const struct slab *slab)

@@ -44,7 +44,7 @@ struct destruct_slab {
 
 static inline struct destruct_cache *destruct_of_cache(const struct prudence_cache *cache)
 {
-    return cache->destructs;
+    return cache->body->destructs;
 }
 
 /* Returns the number of objects whose destructor has not returned. */

@@ -36,7 +36,7 @@ static bool any_is_latent(struct prudence_cache *cache)
     for (unsigned i = 0; i < os_cpu_count(); i++)
         latent += latent_cache_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
-        latent += node_latent_objects(&cache->nodes[i], &bytes);
+        latent += node_latent_objects(&cache->body->nodes[i], &bytes);
     return latent > 0;
 }
 

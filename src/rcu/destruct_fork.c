@@ -84,9 +84,9 @@ static void destruct_count_anew(struct prudence_cache *cache)
 
     own->pending[0] = own->pending[1] = 0;
     for (unsigned i = 0; i < os_node_count(); i++)
-        count_in_node(&cache->nodes[i]);
+        count_in_node(&cache->body->nodes[i]);
     for (unsigned i = 0; i < os_node_count(); i++)
-        count_in_transfer_batches(&cache->nodes[i]);
+        count_in_transfer_batches(&cache->body->nodes[i]);
     for (unsigned i = 0; i < os_cpu_count(); i++)
         count_in_cpu(cpu_cache_of(cache, i));
     if (own->barrier_runner != (uintptr_t)&destruct_runs)
@@ -137,7 +137,7 @@ void destruct_fork_child(bool whole)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        if (cache->destructor)
+        if (cache->body->destructor)
             destruct_count_anew(cache);
     }
     for (const struct destruct_run *run = destruct_runs; run; run = run->outer)

@@ -98,7 +98,7 @@ static bool destruct_worker_serve(struct prudence_cache *cache)
         gp_request(cache->domain, gp_snapshot(cache->domain));
         gp_drive(cache->domain);
     } else if (!soon) {
-        node_shrink_to(cache, cache->free_limit);
+        node_shrink_to(cache, cache->body->free_limit);
     }
     return some;
 }

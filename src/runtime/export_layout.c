@@ -51,7 +51,7 @@ struct member {
 
 #define IN_CPU(name, meaning)    MEMBER(cpu_cache, counts.name),
 #define IN_NODE(name, meaning)   MEMBER(slab_node, counts.name),
-#define IN_CACHE(name, meaning)  MEMBER(prudence_cache, name),
+#define IN_CACHE(name, meaning)  MEMBER(cache_body, name),
 #define IN_DOMAIN(name, meaning) MEMBER(prudence_domain, name),
 
 /* The size of a pointer is meant. NOLINTBEGIN(bugprone-sizeof-expression) */
@@ -64,19 +64,23 @@ static const struct member members[] = {
     MEMBER(prudence_cache, number),
     MEMBER(prudence_cache, name),
     MEMBER(prudence_cache, percpu),
-    MEMBER(prudence_cache, nodes),
+    MEMBER(prudence_cache, body),
+    MEMBER(prudence_cache, state),
     MEMBER(prudence_cache, domain),
     MEMBER(prudence_cache, object_size),
-    MEMBER(prudence_cache, stride),
     MEMBER(prudence_cache, flags),
-    MEMBER(prudence_cache, slab_bytes),
-    MEMBER(prudence_cache, slabs_now),
-    MEMBER(prudence_cache, slabs_peak),
-    MEMBER(prudence_cache, large_grown),
-    MEMBER(prudence_cache, large_shrunk),
     MEMBER(prudence_cache, cold_allocations),
     MEMBER(prudence_cache, cold_frees),
     MEMBER(prudence_cache, cold_deferred),
+
+    WHOLE(cache_body),
+    MEMBER(cache_body, nodes),
+    MEMBER(cache_body, stride),
+    MEMBER(cache_body, slab_bytes),
+    MEMBER(cache_body, slabs_now),
+    MEMBER(cache_body, slabs_peak),
+    MEMBER(cache_body, large_grown),
+    MEMBER(cache_body, large_shrunk),
 
     MEMBER(cpu_cache, line.stack_word),
     MEMBER(cpu_cache, line.ring_tail),
@@ -138,7 +142,7 @@ struct export_counter {
 
 #define OF_CPU(name, meaning)           {"cache." #name, "cpu_cache.counts." #name, meaning},
 #define OF_NODE(name, meaning)          {"cache." #name, "slab_node.counts." #name, meaning},
-#define OF_CACHE(name, meaning)         {"cache." #name, "prudence_cache." #name, meaning},
+#define OF_CACHE(name, meaning)         {"cache." #name, "cache_body." #name, meaning},
 #define OF_DOMAIN(name, meaning)        {"domain." #name, "prudence_domain." #name, meaning},
 #define OF_PROCESS(name, word, meaning) {"process." #name, #name, meaning},
 #define OF_BOTH(name, meaning)                                                                     \

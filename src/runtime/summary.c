@@ -65,10 +65,12 @@ static void summary_insert(struct holder *most, unsigned count, const struct hol
 static uint64_t live_bytes(const struct prudence_cache *cache,
                            const struct prudence_cache_stats *stats)
 {
-    uint64_t grown = load_relaxed(&cache->large_grown), gone = load_relaxed(&cache->large_shrunk);
+    uint64_t grown, gone;
 
     if (cache->percpu)
         return stats->objects_live * stats->object_stride;
+    grown = load_relaxed(&cache->body->large_grown);
+    gone = load_relaxed(&cache->body->large_shrunk);
     gone += stats->bytes_latent;
     return grown > gone ? grown - gone : 0;
 }

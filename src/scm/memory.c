@@ -44,11 +44,11 @@ static void mem_info_add_cache(struct scm_mem_info *info, const struct prudence_
     info->num_alloc += sums.hits + sums.misses;
     info->num_freed += sums.frees + sums.deferred;
     if (cache->percpu) {
-        info->allocated += (sums.hits + sums.misses) * cache->stride;
-        info->freed += (sums.frees + sums.deferred) * cache->stride;
+        info->allocated += (sums.hits + sums.misses) * cache->body->stride;
+        info->freed += (sums.frees + sums.deferred) * cache->body->stride;
     } else {
-        info->allocated += load_relaxed(&cache->large_grown);
-        info->freed += load_relaxed(&cache->large_shrunk);
+        info->allocated += load_relaxed(&cache->body->large_grown);
+        info->freed += load_relaxed(&cache->body->large_shrunk);
     }
 }
 

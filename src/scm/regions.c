@@ -366,9 +366,10 @@ static const struct region_page *page_holding(const void *address)
                    ? (const void *)slab->base
                    : NULL;
     }
-    if (!is_of_cache(slab) || slab_offset(slab, address) >= slab->capacity * slab->cache->stride)
+    if (!is_of_cache(slab) ||
+        slab_offset(slab, address) >= slab->capacity * slab->cache->body->stride)
         return NULL;
-    page = slab_object(slab, slab_index(slab, address), slab->cache->stride);
+    page = slab_object(slab, slab_index(slab, address), slab->cache->body->stride);
     return page;
 }
 

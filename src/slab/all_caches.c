@@ -55,7 +55,7 @@ void all_caches_visit(void (*visit)(struct prudence_cache *cache))
  * node's lock and the end of a fork. Acquire: the caller sees all that they did. */
 void all_caches_wait_for_visitors(const struct prudence_cache *cache)
 {
-    while (load_acquire(&cache->visitors)) {
+    while (load_acquire(&cache->body->visitors)) {
         os_lock_release(&slab_caches_lock);
         os_sleep_ns(10000);
         os_lock_take(&slab_caches_lock);

@@ -20,13 +20,13 @@ void all_caches_wait_for_visitors(const struct prudence_cache *cache);
  * fork. */
 static inline void cache_hold(struct prudence_cache *cache)
 {
-    add_relaxed(&cache->visitors, 1);
+    add_relaxed(&cache->body->visitors, 1);
 }
 
 /* Release: the destruction sees all that the holder did to the cache. */
 static inline void cache_let_go(struct prudence_cache *cache)
 {
-    __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&cache->body->visitors, 1, __ATOMIC_RELEASE);
 }
 
 #endif /* SLAB_ALL_CACHES_H */

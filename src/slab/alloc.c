@@ -35,10 +35,10 @@ static size_t due_bytes(const struct prudence_cache *cache)
     uint64_t cost = gp_cost(cache->domain);
 
     if (cost)
-        return clamp_size(cost * DUE_COSTLY_PER_NS * cache->stride, DUE_CHEAP_BYTES,
+        return clamp_size(cost * DUE_COSTLY_PER_NS * cache->body->stride, DUE_CHEAP_BYTES,
                           DUE_COSTLY_BYTES);
-    return clamp_size(DUE_CHEAP_BYTES, DUE_CHEAP_OBJECTS_MIN * cache->stride,
-                      DUE_CHEAP_OBJECTS * cache->stride);
+    return clamp_size(DUE_CHEAP_BYTES, DUE_CHEAP_OBJECTS_MIN * cache->body->stride,
+                      DUE_CHEAP_OBJECTS * cache->body->stride);
 }
 
 /* Findings of a miss while it owned the caches. */
@@ -71,9 +71,9 @@ static void weigh_growth(const struct prudence_cache *cache, const struct cpu_ca
 {
     miss->demanded = crowded || cpu->churned;
     if (!cpu->slots)
-        miss->grow = cache->size_min;
+        miss->grow = cache->body->size_min;
     else if (miss->demanded || budget_allows_start(cache, cpu))
-        miss->grow = (unsigned)min_size((size_t)2 * cpu->size, cache->size_max);
+        miss->grow = (unsigned)min_size((size_t)2 * cpu->size, cache->body->size_max);
     if (miss->grow <= cpu->size)
         miss->grow = 0;
 }
@@ -85,7 +85,7 @@ static void alloc_weigh(struct prudence_cache *cache, struct cpu_cache *cpu, str
 
     miss->cpu = cpu->line.cpu;
     miss->no_arrays = !cpu->slots;
-    miss->refill = cpu->slots ? refill_room(cpu) : cache->size_min;
+    miss->refill = cpu->slots ? refill_room(cpu) : cache->body->size_min;
     miss->waits = latent_cache_newest_cookie(cpu, &miss->cookie);
     miss->enough = GP_CALLERS_DRIVE && miss->waits && grace_period_is_worth_it(cache, miss);
     miss->due = miss->waits && (full || miss->enough);
@@ -138,7 +138,7 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 
 static bool avoid_growing(struct prudence_cache *cache)
 {
-    return is_time_again(&cache->grow_avoided_at, os_clock_ns(),
+    return is_time_again(&cache->body->grow_avoided_at, os_clock_ns(),
                          gp_is_cheap(cache->domain) ? AVOID_CHEAP_NS : AVOID_COSTLY_NS);
 }
 

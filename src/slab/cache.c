@@ -52,6 +52,11 @@ static bool needs_more_pages(size_t stride, size_t before)
                                       round_up_to_power_of_two(max_size(before, OS_PAGE_SIZE));
 }
 
+static size_t alignment_of(const struct cache_layout *layout)
+{
+    return layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
+}
+
 /*
  * Returns the stride, plus one cache line if it is a multiple of SKEW_GRAIN. The first lines of
  * such objects share at most eight sets of a first-level cache, which do not hold a batch of them;
@@ -70,19 +75,19 @@ static size_t skewed(const struct prudence_cache *cache, size_t stride)
  * places. Large objects of a power of two leave none. For them one object less is worth it, because
  * the bytes read of many such objects would share a few cache sets (see docs/adr), unless their
  * stride spreads them already, or the cache is dense. */
-static void choose_colors(struct prudence_cache *cache)
+static void choose_colors(const struct prudence_cache *cache, struct cache_body *body)
 {
     size_t step = max_size(cache->alignment, CACHE_LINE);
-    size_t wanted = min_size(cache->stride, OS_PAGE_SIZE);
-    size_t left = cache->slab_bytes - cache->capacity * cache->stride;
-    bool spread = cache->stride >= SKEW_MIN && cache->stride % SKEW_GRAIN;
+    size_t wanted = min_size(body->stride, OS_PAGE_SIZE);
+    size_t left = body->slab_bytes - body->capacity * body->stride;
+    bool spread = body->stride >= SKEW_MIN && body->stride % SKEW_GRAIN;
 
-    if (left + step < wanted && cache->stride > 2 * CACHE_LINE && !spread &&
-        cache->capacity > SLAB_OBJECTS_MIN && !(cache->flags & CACHE_DENSE)) {
-        cache->capacity--;
-        left += cache->stride;
+    if (left + step < wanted && body->stride > 2 * CACHE_LINE && !spread &&
+        body->capacity > SLAB_OBJECTS_MIN && !(cache->flags & CACHE_DENSE)) {
+        body->capacity--;
+        left += body->stride;
     }
-    cache->colors = (unsigned)clamp_size(left / step + 1, 1, COLORS_MAX);
+    body->colors = (unsigned)clamp_size(left / step + 1, 1, COLORS_MAX);
 }
 
 /* Returns whether a slab of `bytes` leaves less over, for each byte, than one of `other`. */
@@ -123,21 +128,21 @@ static size_t slab_bytes_for(size_t stride, size_t least)
     return bytes;
 }
 
-static void choose_slab(struct prudence_cache *cache)
+static void choose_slab(const struct prudence_cache *cache, struct cache_body *body)
 {
     bool dense = cache->flags & CACHE_DENSE;
     size_t least = dense                        ? DENSE_BYTES_MIN
                    : cache->flags & CACHE_ROOMY ? ROOMY_BYTES_MIN
                                                 : OS_PAGE_SIZE;
-    size_t kept = slab_bytes_for(cache->stride, dense ? least : OS_PAGE_SIZE);
+    size_t kept = slab_bytes_for(body->stride, dense ? least : OS_PAGE_SIZE);
 
-    cache->slab_bytes = max_size(slab_bytes_for(cache->stride, least), os_page_size);
+    body->slab_bytes = max_size(slab_bytes_for(body->stride, least), os_page_size);
     if (dense)
-        cache->slab_bytes = densest(cache->stride, cache->slab_bytes);
-    cache->capacity = (unsigned)(cache->slab_bytes / cache->stride);
-    cache->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(cache->stride), 5, 10);
-    cache->free_limit = (unsigned)max_size(cache->free_limit * kept / cache->slab_bytes, 1);
-    choose_colors(cache);
+        body->slab_bytes = densest(body->stride, body->slab_bytes);
+    body->capacity = (unsigned)(body->slab_bytes / body->stride);
+    body->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(body->stride), 5, 10);
+    body->free_limit = (unsigned)max_size(body->free_limit * kept / body->slab_bytes, 1);
+    choose_colors(cache, body);
 }
 
 /*
@@ -145,77 +150,119 @@ static void choose_slab(struct prudence_cache *cache)
  * Objects keep their colors instead if otherwise an object would share a few cache sets with those
  * of all slabs.
  */
-static void choose_window(struct prudence_cache *cache)
+static void choose_window(const struct prudence_cache *cache, struct cache_body *body)
 {
-    cache->window_words.base = OS_WINDOW_NOWHERE;
-    cache->window_mask = cache->slab_bytes - 1;
-    cache->window_grid = grid_of(cache->stride, cache->capacity);
     if (OS_HAS_WINDOWS && cache->named && !cache->slab_extensions && os_percpu_rseq &&
-        (cache->stride % WINDOW_CROWDED || cache->colors == 1))
-        cache->window_wish = WINDOW_IF_WANTED;
+        (body->stride % WINDOW_CROWDED || body->colors == 1))
+        body->window_wish = WINDOW_IF_WANTED;
 }
 
-static void choose_sizes(struct prudence_cache *cache, size_t budget)
+static void choose_sizes(struct cache_body *body, size_t budget)
 {
     bool fixed = budget > 0;
 
     if (!fixed)
-        budget = clamp_size(BUDGET_OBJECTS * cache->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
-    cache->batch = (unsigned)clamp_size(GP_BATCH_BYTES / cache->stride, 4, GP_BATCH_OBJECTS);
-    cache->size_max = (unsigned)clamp_size(budget / cache->stride, 4, OS_CACHE_OBJECTS_MAX);
-    cache->batch = (unsigned)min_size(cache->batch, cache->size_max / 2);
-    cache->size_min = (unsigned)min_size((size_t)2 * cache->batch, cache->size_max);
+        budget = clamp_size(BUDGET_OBJECTS * body->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
+    body->batch = (unsigned)clamp_size(GP_BATCH_BYTES / body->stride, 4, GP_BATCH_OBJECTS);
+    body->size_max = (unsigned)clamp_size(budget / body->stride, 4, OS_CACHE_OBJECTS_MAX);
+    body->batch = (unsigned)min_size(body->batch, body->size_max / 2);
+    body->size_min = (unsigned)min_size((size_t)2 * body->batch, body->size_max);
     if (!fixed || OS_CACHE_BYTES_ARE_A_LIMIT)
-        cache->size_min = (unsigned)min_size(cache->size_min, OS_CACHE_OBJECTS_MIN);
+        body->size_min = (unsigned)min_size(body->size_min, OS_CACHE_OBJECTS_MIN);
 }
 
+/* Fills the structure of a cache, which is all 0. */
 static void layout_apply(struct prudence_cache *cache, const char *name,
                          const struct cache_layout *layout)
 {
+    uint32_t of_slabs;
+
     name_copy(cache->name, CACHE_NAME_SIZE, name);
     cache->domain = layout->domain ? layout->domain : gp_default_domain();
-    cache->flags = layout->flags | (gp_sifts(cache->domain) ? CACHE_SIFTED : 0);
-    cache->constructor = layout->constructor;
-    cache->destructor = layout->destructor;
-    cache->context = layout->context;
-    cache->object_size = layout->object_size;
+    cache->flags = (uint16_t)(layout->flags | (gp_sifts(cache->domain) ? CACHE_SIFTED : 0));
+    cache->object_size = (uint32_t)layout->object_size;
+    cache->alignment = (uint16_t)alignment_of(layout);
     cache->named = layout->named;
     cache->common = layout->common;
-    cache->sized = layout->object_cache_bytes > 0;
-    cache->extensions = extensions_wanted(layout, &cache->slab_extensions);
-    cache->fast_percpu = cache->slab_percpu = os_percpu_owned_lines;
+    cache->extensions = extensions_wanted(layout, &of_slabs);
+    cache->slab_extensions = (uint16_t)of_slabs;
+    cache->fast_percpu = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
     cache->cpus = os_cpu_count();
-    cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
+    cache->window_words.base = OS_WINDOW_NOWHERE;
+}
+
+/* Fills a body, which is all 0. */
+static void body_apply(struct cache_body *body, const struct prudence_cache *cache,
+                       const struct cache_layout *layout)
+{
+    body->constructor = layout->constructor;
+    body->destructor = layout->destructor;
+    body->context = layout->context;
+    body->sized = layout->object_cache_bytes > 0;
+    body->slab_percpu = os_percpu_owned_lines;
     if (layout->no_cpu_caches) {
-        cache->capacity = 1;
-        cache->stride = OS_PAGE_SIZE;
-        cache->margin = (uint32_t)slab_margin;
+        body->capacity = 1;
+        body->stride = OS_PAGE_SIZE;
+        body->margin = (uint32_t)slab_margin;
         return;
     }
-    cache->redzone = (uint16_t)(layout->flags & CACHE_CLOSED ? cache->alignment : slab_redzone);
-    cache->stride = round_up(layout->object_size + cache->redzone, cache->alignment);
-    cache->stride = max_size(skewed(cache, cache->stride), 2); /* see grid_of */
-    choose_slab(cache);
-    choose_window(cache);
-    choose_sizes(cache, layout->object_cache_bytes);
+    body->redzone = (uint16_t)(layout->flags & CACHE_CLOSED ? cache->alignment : slab_redzone);
+    body->stride = round_up(layout->object_size + body->redzone, (size_t)cache->alignment);
+    body->stride = max_size(skewed(cache, body->stride), 2); /* see grid_of */
+    choose_slab(cache, body);
+    choose_window(cache, body);
+    choose_sizes(body, layout->object_cache_bytes);
 }
 
-static struct slab_node *nodes_make(void)
+/* The nodes are behind the body. */
+static size_t body_bytes(void)
 {
-    struct slab_node *nodes = os_meta_alloc(os_node_count() * sizeof *nodes);
-
-    for (unsigned i = 0; nodes && i < os_node_count(); i++)
-        node_lists_init(&nodes[i]);
-    return nodes;
+    return sizeof(struct cache_body) + os_node_count() * sizeof(struct slab_node);
 }
 
-static void nodes_free(struct slab_node *nodes, size_t slab_bytes)
+/* Returns NULL if there is no memory. */
+static struct cache_body *body_make(const struct prudence_cache *cache,
+                                    const struct cache_layout *layout)
 {
-    for (unsigned i = 0; nodes && i < os_node_count(); i++)
-        node_lists_end(&nodes[i], slab_bytes);
-    if (nodes)
-        os_meta_free(nodes, os_node_count() * sizeof *nodes);
+    struct cache_body *body = os_meta_alloc(body_bytes());
+
+    if (!body)
+        return NULL;
+    body->nodes = (struct slab_node *)(void *)(body + 1);
+    for (unsigned i = 0; i < os_node_count(); i++)
+        node_lists_init(&body->nodes[i]);
+    body_apply(body, cache, layout);
+    return body;
+}
+
+/* Gives the cache a body, and the words that inlined code reads once there is a window. Release:
+ * pairs with cache_body_of(). */
+static void body_install(struct prudence_cache *cache, struct cache_body *body)
+{
+    if (body->slab_bytes) {
+        cache->window_mask = body->slab_bytes - 1;
+        cache->window_grid = grid_of(body->stride, body->capacity);
+    }
+    store_release(&cache->body, body);
+}
+
+/* Ends the nodes and the window of a body. What is left may be read until body_forget(). */
+static void body_end(struct cache_body *body)
+{
+    struct slab_node *nodes = body->nodes;
+
+    body->slab_percpu = os_percpu_owned_lines;
+    store_relaxed(&body->nodes, (struct slab_node *)NULL);
+    if (body->window)
+        os_window_unmake(body->window);
+    for (unsigned i = 0; i < os_node_count(); i++)
+        node_lists_end(&nodes[i], body->slab_bytes);
+}
+
+static void body_forget(struct cache_body *body)
+{
+    os_meta_free(body, body_bytes());
 }
 
 static void *lines_make(void)
@@ -239,50 +286,58 @@ static void lines_install(struct prudence_cache *cache, void *lines, uint32_t ex
 {
     store_release(&cache->percpu, lines);
     if (os_percpu_rseq && !extensions_meet_objects(cache->slab_extensions))
-        store_release(&cache->slab_percpu, lines);
+        store_release(&cache->body->slab_percpu, lines);
     if (os_percpu_rseq && !extensions_meet_objects(extensions))
         store_release(&cache->fast_percpu, lines);
 }
 
-/* Makes nodes and lines. A cold cache has none, and closed lines that others have as well. */
+/* Makes a body and lines. A cold cache has none. */
 static bool parts_make(struct prudence_cache *cache, const struct cache_layout *layout)
 {
+    struct cache_body *body;
     void *lines;
 
     if (layout->common) {
+        cache->body = layout->common->body;
         cache->percpu = os_percpu_owned_lines;
-        cache->cold = true;
+        cache->state = CACHE_COLD;
         return true;
     }
-    cache->nodes = nodes_make();
-    if (layout->no_cpu_caches || !cache->nodes)
-        return cache->nodes != NULL;
+    body = body_make(cache, layout);
+    if (!body)
+        return false;
+    body_install(cache, body);
+    if (layout->no_cpu_caches)
+        return true;
     lines = lines_make();
     if (lines)
         lines_install(cache, lines, cache->extensions);
     return lines != NULL;
 }
 
-/* Frees all parts of the cache except the structure. Fast paths are closed, so a late call takes
- * the slow paths, which see that the cache is destroyed. */
+static bool has_own_body(const struct prudence_cache *cache)
+{
+    return cache->body && (!cache->common || cache->body != cache->common->body);
+}
+
+/* Frees all parts of the cache except the structure and the body. Fast paths are closed, so a late
+ * call takes the slow paths, which see that the cache is destroyed. */
 static void cache_release_parts(struct prudence_cache *cache)
 {
-    struct slab_node *nodes = cache->nodes;
     void *lines = cache->percpu;
 
     store_relaxed(&cache->fast_percpu, (void *)os_percpu_owned_lines);
-    cache->slab_percpu = os_percpu_owned_lines;
-    store_relaxed(&cache->nodes, (struct slab_node *)NULL);
-    store_relaxed(&cache->cold, false);
+    store_relaxed(&cache->state, (uint8_t)CACHE_DESTROYED);
     cache->percpu = NULL;
-    if (cache->window)
-        os_window_unmake(cache->window);
-    nodes_free(nodes, cache->slab_bytes);
+    if (has_own_body(cache))
+        body_end(cache->body);
     lines_free(lines);
 }
 
 void cache_forget(struct prudence_cache *cache)
 {
+    if (has_own_body(cache))
+        body_forget(cache->body);
     os_meta_free(cache, sizeof *cache);
 }
 
@@ -291,9 +346,9 @@ static uint64_t caches_made;
 
 /* Creates a cache of a valid layout. Returns NULL if memory ran out.
  *
- * A cold cache (ADR 148) is one of thousands that are rarely used. It has no nodes and lines, so it
- * takes only this structure. Extensions allocate its objects from `layout->common`, which is never
- * destroyed. cache_warm() makes an ordinary cache of it. */
+ * A cold cache (ADR 148) is one of thousands that are rarely used. It takes only this structure:
+ * the body is that of `layout->common`, which is never destroyed, and from which extensions
+ * allocate its objects. cache_warm() makes an ordinary cache of it. */
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout)
 {
     struct prudence_cache *cache = os_meta_alloc(sizeof *cache);
@@ -309,7 +364,7 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
     gp_domain_get(cache->domain);
     os_lock_take(&slab_caches_lock);
     cache->number = ++caches_made;
-    list_append(cache->cold ? &slab_cold_caches : &slab_caches, &cache->link);
+    list_append(layout->common ? &slab_cold_caches : &slab_caches, &cache->link);
     os_lock_release(&slab_caches_lock);
     return cache;
 }
@@ -332,21 +387,21 @@ static void list_as_warm(struct prudence_cache *cache)
  * look any further, so the extension goes after a fence of all CPUs; without the fence it stays,
  * and costs each miss a call.
  */
-static void warm(struct prudence_cache *cache, struct slab_node *nodes, void *lines,
+static void warm(struct prudence_cache *cache, struct cache_body *body, void *lines,
                  uint32_t extension)
 {
     uint32_t others = cache->extensions & ~extension;
 
-    store_release(&cache->nodes, nodes);
+    body_install(cache, body);
     lines_install(cache, lines, others);
     list_as_warm(cache);
-    store_release(&cache->cold, false); /* pairs with cache_is_cold() */
+    store_release(&cache->state, (uint8_t)CACHE_WARM); /* pairs with cache_is_cold() */
     if (os_percpu_fence_all())
         store_relaxed(&cache->extensions, others);
 }
 
 /*
- * Gives a cold cache nodes and lines, and takes the extension that allocated from `common`. From
+ * Gives a cold cache a body and lines, and takes the extension that allocated from `common`. From
  * then on the cache has slabs of its own; objects in slabs of `common` stay there until they are
  * freed. Calls on other CPUs that still find the cache cold use `common`, which is as good. Does
  * nothing if there is no memory, or another thread looks at the list of caches. The caller holds
@@ -354,18 +409,23 @@ static void warm(struct prudence_cache *cache, struct slab_node *nodes, void *li
  */
 void cache_warm(struct prudence_cache *cache, uint32_t extension)
 {
-    struct slab_node *nodes = nodes_make();
-    void *lines = nodes ? lines_make() : NULL;
+    const struct cache_layout layout = {
+        .object_size = cache->object_size, .alignment = cache->alignment, .named = cache->named};
+    struct cache_body *body = body_make(cache, &layout);
+    void *lines = body ? lines_make() : NULL;
 
     if (lines && os_lock_try(&slab_caches_lock)) {
-        if (cache->cold) {
-            warm(cache, nodes, lines, extension);
-            nodes = NULL;
+        if (cache_is_cold(cache)) {
+            warm(cache, body, lines, extension);
+            body = NULL;
             lines = NULL;
         }
         os_lock_release(&slab_caches_lock);
     }
-    nodes_free(nodes, cache->slab_bytes);
+    if (body) {
+        body_end(body);
+        body_forget(body);
+    }
     lines_free(lines);
 }
 
@@ -402,7 +462,7 @@ static unsigned slabs_left(const struct prudence_cache *cache)
     unsigned slabs = 0;
 
     for (unsigned i = 0; i < os_node_count(); i++)
-        slabs += cache->nodes[i].slabs;
+        slabs += cache->body->nodes[i].slabs;
     return slabs;
 }
 
@@ -416,15 +476,15 @@ static size_t live_objects(struct prudence_cache *cache)
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         latent += latent_cache_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++) {
-        os_lock_take(&cache->nodes[i].lock);
+        os_lock_take(&cache->body->nodes[i].lock);
         for (unsigned list = 0; list < SLAB_LISTS; list++) {
-            list_for_each(item, &cache->nodes[i].lists[list])
+            list_for_each(item, &cache->body->nodes[i].lists[list])
             {
                 struct slab *slab = list_entry(item, struct slab, link);
                 allocated += slab->capacity - slab->free - slab->latent;
             }
         }
-        os_lock_release(&cache->nodes[i].lock);
+        os_lock_release(&cache->body->nodes[i].lock);
     }
     return allocated > latent ? allocated - latent : 0;
 }
@@ -466,6 +526,7 @@ static void destroy_cold(struct prudence_cache *cache)
     list_remove(&cache->link);
     os_lock_release(&slab_caches_lock);
     gp_domain_put(cache->domain);
+    extensions_cache_going(cache);
     cache_release_parts(cache);
 }
 

@@ -38,6 +38,12 @@
  * code has asked for an object, which sets WINDOW_WANTED. */
 enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
 
+/* What a cache is. COLD: it has no body of its own (ADR 148). DESTROYED: the structure stays until
+ * cache_forget(), for reports of late calls. */
+enum cache_state { CACHE_WARM, CACHE_COLD, CACHE_DESTROYED };
+
+/* A cold cache has only this structure, so it has what fast paths read, and what thousands of
+ * caches need that are rarely used. All else is in the body. */
 struct prudence_cache {
     /* Read by fast paths. Constant, except that extensions_add() and destruction close
      * `fast_percpu`. */
@@ -55,30 +61,45 @@ struct prudence_cache {
 
     /* All that calls of a cold cache (heap/cold.c) need besides, in one cache line. Later they are
      * as constant as the rest. */
-    void *percpu; /* the first CPU's cpu_cache; NULL for large blocks */
-    size_t object_size;
-    uint32_t slab_extensions; /* subset of `extensions` that slabs have as well */
-    bool cold;                /* has no nodes and no lines of its own (cache_create); atomic */
-    struct slab_node *nodes;  /* NULL while the cache is cold; atomic */
+    /* The first CPU's cpu_cache; NULL for large blocks. While the cache is cold, any address that
+     * is not NULL. */
+    void *percpu;
+    /* That of `common` while the cache is cold, so constants can be read at any time. Atomic:
+     * written once more, when the cache becomes warm. */
+    struct cache_body *body;
     /* The cache in whose slabs the objects are that were allocated while this cache was cold; NULL
      * if it never was. The counts, which are atomic, are of these objects. */
     struct prudence_cache *common;
     uint64_t cold_allocations, cold_frees, cold_deferred;
-
-    void *slab_percpu; /* `fast_percpu` of new slabs; open even if only allocations are closed */
     struct prudence_domain *domain;
-    size_t stride, alignment;
+    uint32_t object_size;
+    uint16_t slab_extensions; /* subset of `extensions` that slabs have as well */
+    uint8_t state;            /* enum cache_state; atomic */
+    bool named; /* callers name the cache when they free, so fast paths read its `fast_percpu` */
+
+    struct list link;    /* in slab_caches or slab_cold_caches, under slab_caches_lock */
+    uint64_t number;     /* unique among all caches ever made; grows along the list */
+    uint32_t cold_round; /* of all cold caches, when this one was last looked at; atomic */
+    uint16_t alignment;
+    uint16_t flags;
+    char name[CACHE_NAME_SIZE];
+};
+
+/* The rest of a cache that is not cold, with the nodes behind it. */
+struct cache_body {
+    /* Constant, unless said otherwise. */
+    void *slab_percpu; /* `fast_percpu` of new slabs; open even if only allocations are closed */
+    struct slab_node *nodes;
+    size_t stride;
     size_t slab_bytes;
     unsigned capacity; /* objects in a slab */
     unsigned colors;   /* different places of the first object, 64 bytes (or the alignment) apart */
     unsigned batch;    /* objects that share a cookie */
     unsigned size_min, size_max; /* objects in an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
-    unsigned flags;
     /* Bytes of pages on each side of a large block that nobody may touch. */
     uint32_t margin;
-    uint16_t redzone; /* unused bytes after each object */
-    bool named; /* callers name the cache when they free, so fast paths read its `fast_percpu` */
+    uint16_t redzone;    /* unused bytes after each object */
     uint8_t window_wish; /* enum window_wish; atomic */
     /* The creator fixed the size of the object caches; the budget does not limit it. */
     bool sized;
@@ -88,10 +109,7 @@ struct prudence_cache {
     void (*destructor)(void *object, void *context); /* called by an extension */
     void *context;
     struct os_window *window; /* atomic; stays once made */
-    struct list link;         /* in slab_caches, under slab_caches_lock */
-    uint64_t number;          /* unique among all caches ever made; grows along the list */
     void *destructs, *shelf;  /* words of the extensions destruct and shuffle */
-    uint64_t cold_round;      /* of all cold caches, when this one was last looked at; atomic */
 
     /* Atomic; fields from here on change. */
     uint32_t next_color __attribute__((aligned(CACHE_LINE)));
@@ -103,7 +121,6 @@ struct prudence_cache {
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
     struct cpu_note *fork_notes; /* notes of the fork under way (fork.c); under slab_caches_lock */
-    char name[CACHE_NAME_SIZE];
 };
 
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
@@ -119,25 +136,32 @@ _Static_assert((CACHE_TYPESAFE ^ CACHE_DESTRUCT_SOON ^ CACHE_CLOSED ^ CACHE_DENS
                 CACHE_COMMON ^ CACHE_ROOMY ^ CACHE_SIFTED) == (1u << 8) - 1,
                "each flag has a bit of its own");
 
+/* Returns the body of a cache that other threads may make warm meanwhile. Acquire: pairs with
+ * warm() in cache.c. */
+static inline struct cache_body *cache_body_of(const struct prudence_cache *cache)
+{
+    return load_acquire(&cache->body);
+}
+
 /* Called by inlined code. Later slabs of the cache go to a window, if the cache may have one. */
 static inline void cache_want_window(struct prudence_cache *cache)
 {
-    if (load_relaxed(&cache->window_wish) == WINDOW_IF_WANTED)
-        store_relaxed(&cache->window_wish, (uint8_t)WINDOW_WANTED);
+    struct cache_body *body = cache_body_of(cache);
+
+    if (load_relaxed(&body->window_wish) == WINDOW_IF_WANTED)
+        store_relaxed(&body->window_wish, (uint8_t)WINDOW_WANTED);
 }
 
-/* Acquire: a cache that is seen not to be cold has nodes and lines. */
+/* Acquire: a cache that is seen not to be cold has a body and lines of its own. */
 static inline bool cache_is_cold(const struct prudence_cache *cache)
 {
-    return load_acquire(&cache->cold);
+    return load_acquire(&cache->state) == CACHE_COLD;
 }
 
-/* Returns whether only this structure is left of the cache. It stays until cache_forget(). The
- * second look is for a cache that was cold at the first. */
+/* Returns whether only the structure and the body are left of the cache, until cache_forget(). */
 static inline bool cache_is_destroyed(const struct prudence_cache *cache)
 {
-    return unlikely(!load_relaxed(&cache->nodes)) && !cache_is_cold(cache) &&
-           !load_relaxed(&cache->nodes);
+    return unlikely(load_relaxed(&cache->state) == CACHE_DESTROYED);
 }
 
 /* Returns whether fast paths serve the objects of all slabs except those with an extension of their

@@ -63,7 +63,7 @@ static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache,
 /* Returns the number of objects that share a cookie, at most half of the ring's limit. */
 static inline unsigned batch_of(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
-    return (unsigned)clamp_size(cpu->size / 2, 1, cache->batch);
+    return (unsigned)clamp_size(cpu->size / 2, 1, cache->body->batch);
 }
 
 static inline struct batch *batches_of(const struct cpu_cache *cpu)
@@ -73,7 +73,7 @@ static inline struct batch *batches_of(const struct cpu_cache *cpu)
 
 static inline unsigned batch_slots(const struct prudence_cache *cache, unsigned slots)
 {
-    return (unsigned)round_up_to_power_of_two(max_size(8, 2 * slots / cache->batch));
+    return (unsigned)round_up_to_power_of_two(max_size(8, 2 * slots / cache->body->batch));
 }
 
 struct cpu_cache *cpu_cache_take(struct prudence_cache *cache, const void *token);

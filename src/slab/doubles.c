@@ -137,7 +137,7 @@ static void receive_all(struct prudence_cache *cache)
     uint64_t bytes = 0;
 
     for (unsigned i = 0; i < os_node_count(); i++)
-        node_latent_objects(&cache->nodes[i], &bytes);
+        node_latent_objects(&cache->body->nodes[i], &bytes);
 }
 
 static bool lock_list(void)

@@ -33,27 +33,27 @@ static void note_unfenced(struct prudence_cache *cache)
 {
     if (fenced || !cache->percpu)
         return;
-    cache->fork_notes = os_meta_alloc(notes_bytes());
-    if (cache->fork_notes)
-        cpu_cache_note_all(cache, cache->fork_notes);
+    cache->body->fork_notes = os_meta_alloc(notes_bytes());
+    if (cache->body->fork_notes)
+        cpu_cache_note_all(cache, cache->body->fork_notes);
     else
-        cache->fork_notes = &no_notes;
+        cache->body->fork_notes = &no_notes;
 }
 
 /* Runs in the child. A cache that another handler made since has no notes, and no thread owns
  * it. */
 static void repair_unfenced(struct prudence_cache *cache)
 {
-    if (cache->fork_notes)
+    if (cache->body->fork_notes)
         cpu_cache_repair_all(cache, &fork_token,
-                             cache->fork_notes != &no_notes ? cache->fork_notes : NULL);
+                             cache->body->fork_notes != &no_notes ? cache->body->fork_notes : NULL);
 }
 
 static void drop_notes(struct prudence_cache *cache)
 {
-    if (cache->fork_notes && cache->fork_notes != &no_notes)
-        os_meta_free(cache->fork_notes, notes_bytes());
-    cache->fork_notes = NULL;
+    if (cache->body->fork_notes && cache->body->fork_notes != &no_notes)
+        os_meta_free(cache->body->fork_notes, notes_bytes());
+    cache->body->fork_notes = NULL;
 }
 
 void slab_fork_prepare(void)
@@ -75,7 +75,7 @@ void slab_fork_prepare(void)
         cpu_cache_confirm_all(cache, &fork_token);
         note_unfenced(cache);
         for (unsigned i = 0; i < os_node_count(); i++)
-            os_lock_take_for_fork(&cache->nodes[i].lock);
+            os_lock_take_for_fork(&cache->body->nodes[i].lock);
     }
 }
 
@@ -88,7 +88,7 @@ void slab_fork_done(void)
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
         for (unsigned i = 0; i < os_node_count(); i++)
-            os_lock_release_from_fork(&cache->nodes[i].lock);
+            os_lock_release_from_fork(&cache->body->nodes[i].lock);
         cpu_cache_release_all(cache, &fork_token, fenced);
         drop_notes(cache);
     }
@@ -106,8 +106,8 @@ static void count_rings(const struct prudence_cache *cache)
         const struct cpu_cache *cpu = cpu_cache_of(cache, i);
 
         if (cpu->slots)
-            limit_add(i, (cpu->reserved - cpu->line.ring_head) * cache->stride,
-                      cpu->ahead * cache->stride);
+            limit_add(i, (cpu->reserved - cpu->line.ring_head) * cache->body->stride,
+                      cpu->ahead * cache->body->stride);
     }
 }
 
@@ -117,7 +117,7 @@ static void fork_count_node(const struct prudence_cache *cache, const struct sla
 
     for (const struct transfer_batch *batch = node->handover; batch; batch = batch->next)
         objects += batch->count;
-    limit_add(0, node->latent_bytes + objects * cache->stride, 0);
+    limit_add(0, node->latent_bytes + objects * cache->body->stride, 0);
 }
 
 static void fork_count_anew(struct prudence_cache *cache)
@@ -127,11 +127,11 @@ static void fork_count_anew(struct prudence_cache *cache)
     gp_domain_get(cache->domain);
     count_rings(cache);
     for (unsigned i = 0; i < os_node_count(); i++) {
-        slabs += cache->nodes[i].slabs;
-        fork_count_node(cache, &cache->nodes[i]);
+        slabs += cache->body->nodes[i].slabs;
+        fork_count_node(cache, &cache->body->nodes[i]);
     }
-    cache->slabs_now = slabs;
-    cache->visitors = 0; /* other threads' visits do not go on */
+    cache->body->slabs_now = slabs;
+    cache->body->visitors = 0; /* other threads' visits do not go on */
 }
 
 void slab_fork_child(bool whole)

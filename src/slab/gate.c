@@ -54,7 +54,7 @@ static bool was_tried(const struct slab *slab)
     return load_relaxed(&slab->cache->fast_percpu) == load_relaxed(&slab->fast_percpu);
 }
 
-static void *gate_take(struct prudence_cache *cache, os_alloc_flags flags)
+void *gate_take(struct prudence_cache *cache, os_alloc_flags flags)
 {
     void *object = NULL;
 
@@ -119,7 +119,7 @@ void gate_free(struct slab *slab, void *object, const char *what)
 static void gate_hasten(struct prudence_cache *cache)
 {
     gp_advance(cache->domain, gp_snapshot(cache->domain));
-    node_shrink_to(cache, cache->free_limit);
+    node_shrink_to(cache, cache->body->free_limit);
 }
 
 /* Defers with extensions. Once deferred, the object may lose the slab at any time. */

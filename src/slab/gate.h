@@ -14,6 +14,8 @@ struct prudence_cache;
 struct slab;
 
 void *gate_alloc(struct prudence_cache *cache, size_t size, os_alloc_flags flags);
+/* Allocates without extensions. */
+void *gate_take(struct prudence_cache *cache, os_alloc_flags flags);
 size_t gate_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
                        os_alloc_flags flags);
 void gate_free(struct slab *slab, void *object, const char *what);

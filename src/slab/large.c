@@ -20,8 +20,8 @@
 static struct slab *make_first(struct prudence_cache *cache, unsigned node, size_t bytes,
                                size_t alignment, bool *zeroed, os_alloc_flags flags)
 {
-    if (likely(load_relaxed(&slab_first.margins) <= 0) || cache->margin || bytes > FIRST_MOST ||
-        alignment > os_page_size || sub_relaxed(&slab_first.margins, 1) <= 0)
+    if (likely(load_relaxed(&slab_first.margins) <= 0) || cache->body->margin ||
+        bytes > FIRST_MOST || alignment > os_page_size || sub_relaxed(&slab_first.margins, 1) <= 0)
         return NULL;
     return slab_make(cache, node, bytes, alignment, os_page_size, zeroed, flags);
 }
@@ -31,7 +31,7 @@ static struct slab *make_patiently(struct prudence_cache *cache, unsigned node, 
                                    size_t alignment, bool *zeroed, os_alloc_flags flags)
 {
     struct reclaim reclaim = {.began = 0};
-    size_t margin = cache->margin;
+    size_t margin = cache->body->margin;
     struct slab *slab;
 
     do
@@ -55,7 +55,7 @@ struct slab *slab_large_make(struct prudence_cache *cache, size_t bytes, size_t 
         slab = make_patiently(cache, node, bytes, alignment, zeroed, flags);
     if (!slab)
         return NULL;
-    add_relaxed(&cache->large_grown, slab->bytes);
+    add_relaxed(&cache->body->large_grown, slab->bytes);
     node_adopt_live(node_of(slab), slab);
     pressure_purge();
     return slab;
@@ -87,7 +87,7 @@ static bool drop_margins(struct slab *slab)
     slab->pages = slab->base;
     slab->bytes -= front;
     slab->margin_pages = 0;
-    add_relaxed(&slab->cache->large_shrunk, front);
+    add_relaxed(&slab->cache->body->large_shrunk, front);
     return true;
 }
 
@@ -103,9 +103,9 @@ static bool resize(struct slab *slab, size_t bytes)
     if (!pages)
         return false;
     if (bytes > slab->bytes)
-        add_relaxed(&slab->cache->large_grown, bytes - slab->bytes);
+        add_relaxed(&slab->cache->body->large_grown, bytes - slab->bytes);
     else
-        add_relaxed(&slab->cache->large_shrunk, slab->bytes - bytes);
+        add_relaxed(&slab->cache->body->large_shrunk, slab->bytes - bytes);
     slab->pages = slab->base = pages;
     slab->bytes = bytes;
     return true;

@@ -50,7 +50,7 @@ void latent_cache_set_stop(struct cpu_cache *cpu, unsigned batch)
 
 static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned ahead)
 {
-    int64_t change = ((int64_t)ahead - cpu->ahead) * (int64_t)cache->stride;
+    int64_t change = ((int64_t)ahead - cpu->ahead) * (int64_t)cache->body->stride;
 
     cpu->reserved = load_relaxed(&cpu->line.ring_tail) + ahead;
     store_relaxed(&cpu->ahead, ahead);
@@ -66,13 +66,13 @@ enum latent_room latent_cache_open(struct prudence_cache *cache, struct cpu_cach
 {
     unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail));
     unsigned share =
-        limit_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
+        limit_ahead_share(cpu->line.cpu, cache->body->stride, cpu->ahead, batch_of(cache, cpu));
     unsigned wanted = share ? share : 1;
 
     if (ahead < wanted) {
-        if (limit_reserve(cpu->line.cpu, (wanted - ahead) * cache->stride))
+        if (limit_reserve(cpu->line.cpu, (wanted - ahead) * cache->body->stride))
             ahead = wanted;
-        else if (!ahead && wanted > 1 && limit_reserve(cpu->line.cpu, cache->stride))
+        else if (!ahead && wanted > 1 && limit_reserve(cpu->line.cpu, cache->body->stride))
             ahead = 1;
     }
     set_ahead(cache, cpu, ahead);
@@ -88,7 +88,7 @@ bool latent_cache_is_open(const struct prudence_cache *cache, const struct cpu_c
 /* Reserves room for one object, whatever the limit says. */
 void latent_cache_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    limit_reserve_past(cpu->line.cpu, cache->stride);
+    limit_reserve_past(cpu->line.cpu, cache->body->stride);
     set_ahead(cache, cpu, (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail)) + 1);
 }
 
@@ -99,7 +99,7 @@ void latent_cache_take_back(struct prudence_cache *cache, struct cpu_cache *cpu)
 
     set_ahead(cache, cpu, 0);
     if (unused)
-        limit_release(cpu->line.cpu, unused * cache->stride);
+        limit_release(cpu->line.cpu, unused * cache->body->stride);
 }
 
 /* -------------------------------------------------------------------------------------- batches */
@@ -155,8 +155,8 @@ void latent_cache_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     store_relaxed(&cpu->closed_cookie.value, cookie.value);
     os_event_until(close, cache, (unsigned)(tail - cpu->closed), cookie);
     if (GP_CALLERS_DRIVE)
-        limit_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
-    gp_note_closed((unsigned)(tail - cpu->closed), cache->stride);
+        limit_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->body->stride);
+    gp_note_closed((unsigned)(tail - cpu->closed), cache->body->stride);
     store_release(&cpu->closed, tail); /* pairs with the acquires in preflush.c and stats.c */
     latent_cache_set_stop(cpu, batch_of(cache, cpu));
 }
@@ -182,8 +182,8 @@ static uint16_t batches_to_skip(const struct prudence_cache *cache, struct cpu_c
         return 0;
     if (tried == GP_REFUSED)
         return TRY_AGAIN_AFTER;
-    most = (LOOK_AGAIN_OBJECTS - 1) / cache->batch;
-    least = (max_size(LOOK_AGAIN_BYTES / cache->stride, 1) - 1) / cache->batch;
+    most = (LOOK_AGAIN_OBJECTS - 1) / cache->body->batch;
+    least = (max_size(LOOK_AGAIN_BYTES / cache->body->stride, 1) - 1) / cache->body->batch;
     return (uint16_t)(tried == GP_OTHERS ? most : min_size(least + cpu->tried_early, most));
 }
 
@@ -199,8 +199,8 @@ bool latent_cache_end_at_once(struct prudence_cache *cache, struct cpu_cache *cp
     gp_cookie cookie;
     enum gp_tried tried;
 
-    if (!GP_CALLERS_DRIVE || cpu->size < 2 * cache->batch ||
-        latent_cache_count(cpu) < cache->batch || !latent_cache_newest_cookie(cpu, &cookie))
+    if (!GP_CALLERS_DRIVE || cpu->size < 2 * cache->body->batch ||
+        latent_cache_count(cpu) < cache->body->batch || !latent_cache_newest_cookie(cpu, &cookie))
         return false;
     if (cpu->not_at_once) {
         cpu->not_at_once--;
@@ -342,7 +342,7 @@ unsigned latent_cache_take_safe(struct prudence_cache *cache, struct cpu_cache *
 {
     count = take_safe(cache, cpu, objects, count);
     if (count)
-        limit_release(cpu->line.cpu, count * cache->stride);
+        limit_release(cpu->line.cpu, count * cache->body->stride);
     return count;
 }
 
@@ -359,14 +359,14 @@ static void latent_cache_pass_on(struct prudence_cache *cache, struct cpu_cache 
 
     if (cpu->ahead && limit_fits(0, false)) {
         unsigned share =
-            limit_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
+            limit_ahead_share(cpu->line.cpu, cache->body->stride, cpu->ahead, batch_of(cache, cpu));
 
         kept = share > ahead ? (unsigned)min_size(merged, share - ahead) : 0;
     }
     if (kept)
         set_ahead(cache, cpu, ahead + kept);
     if (merged > kept)
-        limit_release(cpu->line.cpu, (merged - kept) * cache->stride);
+        limit_release(cpu->line.cpu, (merged - kept) * cache->body->stride);
 }
 
 /* Merges the oldest batch into the object cache, if it is safe, as far as it fits. Merges at most

@@ -77,7 +77,7 @@ static void bits_are_safe(struct slab *slab, unsigned word, uint64_t bits)
     for (; bits; bits &= bits - 1) {
         unsigned index = word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits);
 
-        extensions_merged(slab, slab_object(slab, index, slab->cache->stride));
+        extensions_merged(slab, slab_object(slab, index, slab->cache->body->stride));
     }
 }
 

@@ -18,7 +18,7 @@ void misuse_explain_and_abort(const struct slab *slab, const void *object)
 static void report_place(const struct slab *slab, const void *object, const char *what)
 {
     uint64_t offset = (uint64_t)((const char *)object - slab->base);
-    size_t stride = slab->capacity == 1 ? slab->bytes : slab->cache->stride;
+    size_t stride = slab->capacity == 1 ? slab->bytes : slab->cache->body->stride;
 
     if ((const char *)object < slab->base || offset >= slab->capacity * stride)
         os_report("%s: %p lies in a slab of cache '%s' but in none of its objects", what, object,

@@ -155,7 +155,7 @@ unsigned node_take(struct prudence_cache *cache, struct slab_node *node, void **
     struct run runs[RUNS_MAX] UNINITIALIZED;
 
     node_enter(node);
-    return spread_runs(runs, take_runs(node, runs, count), cache->stride, objects);
+    return spread_runs(runs, take_runs(node, runs, count), cache->body->stride, objects);
 }
 
 /* ------------------------------------------------------------------------------------ putting */
@@ -281,11 +281,11 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
         struct slab *slab = slab_known(delivery.objects[0]);
 
         if (likely(slab != NULL)) {
-            deliver_to(node_of(slab), &delivery, cache->free_limit);
+            deliver_to(node_of(slab), &delivery, cache->body->free_limit);
             continue;
         }
         if (cookie) /* no slab takes the object; a latent one no longer counts */
-            limit_release(os_cpu_current(), cache->stride);
+            limit_release(os_cpu_current(), cache->body->stride);
         delivery.objects++;
         delivery.count--;
     }
@@ -348,7 +348,7 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
         latent_slab_put(node, &run, NULL);
         node->counts.deferred++;
     }
-    node_leave(node, slab->cache->free_limit, ALL_BYTES, &freed);
+    node_leave(node, slab->cache->body->free_limit, ALL_BYTES, &freed);
     return room;
 }
 
@@ -370,7 +370,7 @@ unsigned node_take_waiting(struct slab_node *node, void **objects, unsigned room
 unsigned node_add_slab(struct slab_node *node, struct slab *slab, void **objects, unsigned count)
 {
     struct run runs[RUNS_MAX] UNINITIALIZED;
-    size_t stride = slab->cache->stride;
+    size_t stride = slab->cache->body->stride;
 
     node_enter(node);
     node_lists_join(node, slab, SLAB_FREE);
@@ -440,7 +440,7 @@ size_t node_shrink_to(struct prudence_cache *cache, unsigned keep)
     size_t bytes = 0;
 
     for (unsigned node = 0; node < os_node_count(); node++)
-        bytes += node_shrink(&cache->nodes[node], keep);
+        bytes += node_shrink(&cache->body->nodes[node], keep);
     return bytes;
 }
 
@@ -451,7 +451,7 @@ size_t node_shrink_all(struct prudence_cache *cache, size_t wanted)
     size_t bytes = 0;
 
     for (unsigned node = 0; node < os_node_count() && bytes < wanted; node++)
-        bytes += node_shrink_until(&cache->nodes[node], 0, wanted - bytes);
+        bytes += node_shrink_until(&cache->body->nodes[node], 0, wanted - bytes);
     return bytes;
 }
 
@@ -473,7 +473,7 @@ bool node_decay(struct prudence_cache *cache, struct slab_node *node)
         return false;
     merged = node_enter(node);
     keep = node_lists_decay_keeps(node);
-    node_lists_note_free(node, cache->slab_bytes, 0);
+    node_lists_note_free(node, cache->body->slab_bytes, 0);
     store_relaxed(&node->decayed, !has_work(node));
     return node_leave(node, keep, ALL_BYTES, &bytes) == NODE_SLABS_A_VISIT ||
            merged == NODE_SLABS_A_VISIT;
@@ -505,8 +505,9 @@ static unsigned take_selected(struct slab *slab, const struct node_filter *filte
 
         for (; bits && taken < count; bits &= bits - 1) {
             slab_free_bits(slab)[w] &= ~(bits & -bits);
-            objects[taken++] = slab_object(
-                slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits), slab->cache->stride);
+            objects[taken++] =
+                slab_object(slab, w * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits),
+                            slab->cache->body->stride);
         }
     }
     slab->free -= taken;
@@ -579,7 +580,7 @@ void node_add_slab_and_take(struct slab_node *node, struct slab *slab, void **ob
     node_lock(node);
     node_lists_join(node, slab, SLAB_FREE);
     if (take_from_slab(slab, &run, 1, &count))
-        run_spread(&run, slab->cache->stride, object);
+        run_spread(&run, slab->cache->body->stride, object);
     node_lists_place(node, slab, true);
     node_lists_note_used(node);
     node->counts.allocations++;

@@ -9,12 +9,12 @@
 
 static inline struct slab_node *node_here(const struct prudence_cache *cache)
 {
-    return &cache->nodes[os_node_of_cpu(os_cpu_current())];
+    return &cache->body->nodes[os_node_of_cpu(os_cpu_current())];
 }
 
 static inline struct slab_node *node_of(const struct slab *slab)
 {
-    return &slab->cache->nodes[slab->node];
+    return &slab->cache->body->nodes[slab->node];
 }
 
 unsigned node_take(struct prudence_cache *cache, struct slab_node *node, void **objects,

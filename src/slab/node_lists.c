@@ -86,7 +86,7 @@ static void attach(struct slab_node *node, struct slab *slab, enum slab_list lis
         list_append(&node->lists[list], &slab->link);
     if (list == SLAB_FREE) {
         node->free_slabs++;
-        node_lists_note_free(node, slab->cache->slab_bytes, FREE_UNNOTED);
+        node_lists_note_free(node, slab->cache->body->slab_bytes, FREE_UNNOTED);
     }
 }
 
@@ -95,7 +95,7 @@ static void detach(struct slab_node *node, struct slab *slab)
     list_remove(&slab->link);
     if (slab->list == SLAB_FREE) {
         node->free_slabs--;
-        node_lists_note_free(node, slab->cache->slab_bytes, FREE_UNNOTED);
+        node_lists_note_free(node, slab->cache->body->slab_bytes, FREE_UNNOTED);
     }
 }
 

@@ -86,7 +86,7 @@ static struct slab_node *preflush_fill(struct prudence_cache *cache, struct cpu_
         slab = slab_known(carry->object);
         if (unlikely(!slab)) {
             carry->object = NULL;
-            limit_release(cpu->line.cpu, cache->stride);
+            limit_release(cpu->line.cpu, cache->body->stride);
             continue;
         }
         if (batch->count && (node != node_of(slab) || !gp_is_same(batch->cookie, carry->cookie)))
@@ -164,7 +164,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
     } else if (spare) {
         transfer_batch_return(spare);
     }
-    add_relaxed(&cache->preflushed_objects, moved);
+    add_relaxed(&cache->body->preflushed_objects, moved);
     os_event(preflush, cache, moved);
     return moved;
 }

@@ -72,10 +72,10 @@ static unsigned take_up(struct prudence_cache *cache, struct slab_node *node, vo
 static unsigned take_up_anywhere(struct prudence_cache *cache, const struct slab_node *first,
                                  void **objects, unsigned count)
 {
-    unsigned taken = 0, at = (unsigned)(first - cache->nodes);
+    unsigned taken = 0, at = (unsigned)(first - cache->body->nodes);
 
     for (unsigned i = 0; !taken && i < os_node_count(); i++)
-        taken = take_up(cache, &cache->nodes[(at + i) % os_node_count()], objects, count);
+        taken = take_up(cache, &cache->body->nodes[(at + i) % os_node_count()], objects, count);
     return taken;
 }
 
@@ -91,8 +91,8 @@ static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, v
 
     if (taken)
         return taken;
-    decay_early((unsigned)(node - cache->nodes), cache->slab_bytes);
-    slab = slab_grow(cache, (unsigned)(node - cache->nodes), flags);
+    decay_early((unsigned)(node - cache->body->nodes), cache->body->slab_bytes);
+    slab = slab_grow(cache, (unsigned)(node - cache->body->nodes), flags);
     if (!slab)
         return 0;
     helper = node_of(slab);
@@ -119,7 +119,7 @@ static unsigned refill_take(struct prudence_cache *cache, void **objects, unsign
             return taken;
     }
     taken = take_new(cache, node, objects, count, flags);
-    return taken ? taken : take_up_anywhere(cache, cache->nodes, objects, count);
+    return taken ? taken : take_up_anywhere(cache, cache->body->nodes, objects, count);
 }
 
 /*

@@ -29,7 +29,7 @@ static inline unsigned run_gather(struct run *run, struct slab *slab, void **obj
 {
     unsigned index = slab_index(slab, objects[0]), word = index / BITS_PER_WORD, taken = 0;
     uint64_t bits = 0, bit = UINT64_C(1) << (index % BITS_PER_WORD);
-    const size_t stride = slab->cache->stride;
+    const size_t stride = slab->cache->body->stride;
     const char *end = slab->base + slab->capacity * stride;
 
     do {
@@ -54,7 +54,7 @@ static inline unsigned run_gather(struct run *run, struct slab *slab, void **obj
 static inline void *run_object(const struct run *run, uint64_t bits)
 {
     return slab_object(run->slab, run->word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits),
-                       run->slab->cache->stride);
+                       run->slab->cache->body->stride);
 }
 
 /* Stores the objects of the run, lowest address first, and returns their number. */

@@ -24,7 +24,9 @@ static size_t next_color_offset(struct prudence_cache *cache)
 {
     size_t step = max_size(cache->alignment, CACHE_LINE);
 
-    return cache->colors > 1 ? add_relaxed(&cache->next_color, 1) % cache->colors * step : 0;
+    return cache->body->colors > 1
+               ? add_relaxed(&cache->body->next_color, 1) % cache->body->colors * step
+               : 0;
 }
 
 /* -------------------------------------------------------------------------------------- windows */
@@ -32,23 +34,23 @@ static size_t next_color_offset(struct prudence_cache *cache)
 /* Returns the cache's window, made with the first slab that inlined code needed, or NULL. */
 static struct os_window *window_of(struct prudence_cache *cache)
 {
-    struct os_window *window = load_acquire(&cache->window), *made;
+    struct os_window *window = load_acquire(&cache->body->window), *made;
 
-    if (!OS_HAS_WINDOWS || window || load_relaxed(&cache->window_wish) != WINDOW_WANTED)
+    if (!OS_HAS_WINDOWS || window || load_relaxed(&cache->body->window_wish) != WINDOW_WANTED)
         return window;
-    made = os_window_make(cache->slab_bytes, &cache->window_words);
-    store_relaxed(&cache->window_wish, (uint8_t)WINDOW_NEVER);
-    if (made && compare_exchange(&cache->window, &window, made))
+    made = os_window_make(cache->body->slab_bytes, &cache->window_words);
+    store_relaxed(&cache->body->window_wish, (uint8_t)WINDOW_NEVER);
+    if (made && compare_exchange(&cache->body->window, &window, made))
         return made;
     if (made)
         os_window_unmake(made); /* another thread installed one first; use that */
-    return load_acquire(&cache->window);
+    return load_acquire(&cache->body->window);
 }
 
 /* Returns the window of the slab's cache, or NULL. */
 static struct os_window *window_beside(const struct slab *slab)
 {
-    return OS_HAS_WINDOWS ? load_acquire(&slab->cache->window) : (struct os_window *)NULL;
+    return OS_HAS_WINDOWS ? load_acquire(&slab->cache->body->window) : (struct os_window *)NULL;
 }
 
 /* Returns the window that the slab is in, or NULL. */
@@ -63,7 +65,7 @@ static struct os_window *window_around(const struct slab *slab)
 static bool take_pages(struct slab *slab, struct prudence_cache *cache, unsigned node, size_t bytes,
                        size_t alignment, bool *zeroed, os_alloc_flags flags)
 {
-    struct os_window *window = bytes == cache->slab_bytes && alignment == OS_PAGE_SIZE
+    struct os_window *window = bytes == cache->body->slab_bytes && alignment == OS_PAGE_SIZE
                                    ? window_of(cache)
                                    : (struct os_window *)NULL;
 
@@ -78,7 +80,7 @@ static bool take_pages(struct slab *slab, struct prudence_cache *cache, unsigned
 static void note_live(struct slab *slab, bool live)
 {
     struct os_window *window = window_beside(slab);
-    uint64_t slabs = load_relaxed(&slab->cache->slabs_now);
+    uint64_t slabs = load_relaxed(&slab->cache->body->slabs_now);
 
     if (window)
         os_window_note(window, slab->pages, live, live ? slabs + 1 : slabs ? slabs - 1 : 0);
@@ -93,8 +95,8 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     slab->capacity = capacity;
     slab->bytes = bytes;
     slab->node = (uint16_t)node;
-    slab->grid = grid_of(capacity > 1 ? cache->stride : bytes, capacity);
-    slab->fast_percpu = cache->slab_percpu;
+    slab->grid = grid_of(capacity > 1 ? cache->body->stride : bytes, capacity);
+    slab->fast_percpu = cache->body->slab_percpu;
     slab->extensions = cache->slab_extensions;
     slab->free = capacity;
     bits_fill(slab_free_bits(slab), capacity);
@@ -136,8 +138,9 @@ size_t slab_memory(const struct slab *slab)
 /* Returns the number of objects in a slab of `bytes`. */
 static unsigned capacity_of(const struct prudence_cache *cache, size_t bytes)
 {
-    return bytes == cache->slab_bytes || cache->capacity == 1 ? cache->capacity
-                                                              : (unsigned)(bytes / cache->stride);
+    return bytes == cache->body->slab_bytes || cache->body->capacity == 1
+               ? cache->body->capacity
+               : (unsigned)(bytes / cache->body->stride);
 }
 
 /* Makes a slab that is on no list yet and whose objects are all free. The `margin` bytes on both
@@ -157,11 +160,11 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
     if (!take_pages(slab, cache, node, bytes, alignment, zeroed, flags))
         goto no_pages;
     slab->base = (char *)slab->pages + front;
-    if (capacity == cache->capacity && !window_around(slab))
+    if (capacity == cache->body->capacity && !window_around(slab))
         slab->base += next_color_offset(cache);
     slab_init(slab, cache, os_pages_node(slab->pages, node), capacity, bytes);
     slab->margin_pages = (uint8_t)(margin / OS_PAGE_SIZE);
-    if (margin > cache->margin)
+    if (margin > cache->body->margin)
         slab->extensions |= slab_first.extension;
     if (slab_complete(slab))
         return slab;
@@ -203,19 +206,19 @@ void slab_unmake(struct slab *slab)
     if (unlikely(load_relaxed(&slab->extensions)))
         extensions_going(slab);
     if (!cache->percpu)
-        add_relaxed(&cache->large_shrunk, bytes);
+        add_relaxed(&cache->body->large_shrunk, bytes);
     if (alone || give_pages(slab))
         os_meta_free(slab, memory);
-    sub_relaxed(&cache->slabs_now, 1);
+    sub_relaxed(&cache->body->slabs_now, 1);
 }
 
 /* Counts a slab together with the node, for fork. */
 void slab_count(struct prudence_cache *cache)
 {
-    uint64_t now = add_relaxed(&cache->slabs_now, 1) + 1;
-    uint64_t peak = load_relaxed(&cache->slabs_peak);
+    uint64_t now = add_relaxed(&cache->body->slabs_now, 1) + 1;
+    uint64_t peak = load_relaxed(&cache->body->slabs_peak);
 
-    while (now > peak && !compare_exchange(&cache->slabs_peak, &peak, now))
+    while (now > peak && !compare_exchange(&cache->body->slabs_peak, &peak, now))
         ;
 }
 
@@ -223,14 +226,15 @@ void slab_count(struct prudence_cache *cache)
  * short. */
 static size_t least_bytes(const struct prudence_cache *cache)
 {
-    return OS_SLAB_MAY_BE_LESS ? round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE))
-                               : cache->slab_bytes;
+    return OS_SLAB_MAY_BE_LESS
+               ? round_up_to_power_of_two(max_size(cache->body->stride, OS_PAGE_SIZE))
+               : cache->body->slab_bytes;
 }
 
 static struct slab *slab_make_best(struct prudence_cache *cache, unsigned node,
                                    os_alloc_flags flags)
 {
-    size_t bytes = cache->slab_bytes, least = least_bytes(cache);
+    size_t bytes = cache->body->slab_bytes, least = least_bytes(cache);
     struct slab *slab = NULL;
 
     if (least < bytes)
@@ -245,7 +249,7 @@ static void construct_all(const struct slab *slab)
 
     os_foreign_call("a constructor");
     for (unsigned i = 0; i < slab->capacity; i++)
-        cache->constructor(slab_object(slab, i, cache->stride), cache->context);
+        cache->body->constructor(slab_object(slab, i, cache->body->stride), cache->body->context);
 }
 
 /* Makes a new slab with constructed objects. */
@@ -256,7 +260,7 @@ struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_fla
     if (!slab)
         return NULL;
     os_event(grow, cache, slab->capacity);
-    if (cache->constructor)
+    if (cache->body->constructor)
         construct_all(slab);
     if (unlikely(load_relaxed(&slab->extensions)))
         extensions_ready(slab);

@@ -105,7 +105,7 @@ static inline size_t slab_back_margin(const struct slab *slab)
  * no memory. */
 static inline size_t slab_object_bytes(const struct slab *slab)
 {
-    return slab->cache->percpu ? slab->cache->stride
+    return slab->cache->percpu ? slab->cache->body->stride
                                : slab->bytes - slab_front_margin(slab) - slab_back_margin(slab);
 }
 
@@ -117,7 +117,8 @@ static inline size_t slab_usable_bytes(const struct slab *slab)
 
     if (!cache->percpu)
         return slab_object_bytes(slab);
-    return round_up(cache->object_size + cache->redzone, cache->alignment) - cache->redzone;
+    return round_up(cache->object_size + cache->body->redzone, cache->alignment) -
+           cache->body->redzone;
 }
 
 /* ------------------------------------------------------------------- from an object to its slab */

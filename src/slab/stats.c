@@ -39,7 +39,7 @@ static void sum_cpu(struct cache_sums *sums, const struct prudence_cache *cache,
     sums->deferred += load_relaxed(&cpu->line.ring_tail);
     sums->cached += count + safe;
     sums->latent += latent;
-    sums->latent_bytes += latent * cache->stride;
+    sums->latent_bytes += latent * cache->body->stride;
     sums->object_cache_size = max_size(sums->object_cache_size, load_relaxed(&cpu->size));
     CPU_COUNTERS(ADD_COUNTER)
 }
@@ -57,24 +57,28 @@ static void sum_node(struct cache_sums *sums, struct slab_node *node)
     sums->latent += node_latent_objects(node, &sums->latent_bytes);
 }
 
-#define TAKE_COUNTER(name, meaning) sums->name = load_relaxed(&cache->name);
+#define TAKE_COUNTER(name, meaning) sums->name = load_relaxed(&cache->body->name);
+
+/* Adds up what a cache has that is not cold. */
+static void sum_parts(struct cache_sums *sums, const struct prudence_cache *cache)
+{
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
+        sum_cpu(sums, cache, cpu_cache_of(cache, i));
+    for (unsigned i = 0; i < os_node_count(); i++)
+        sum_node(sums, &cache->body->nodes[i]);
+    CACHE_COUNTERS(TAKE_COUNTER)
+    if (unlikely(cache->flags & CACHE_COMMON)) /* the cold caches count */
+        sums->hits = sums->misses = sums->frees = sums->deferred = 0;
+}
 
 void slab_stats_sum(const struct prudence_cache *cache, struct cache_sums *sums)
 {
-    /* Acquire: pairs with cache_warm(). */
-    struct slab_node *nodes = load_acquire(&cache->nodes);
-
     *sums = (struct cache_sums){.hits = 0};
-    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
-        sum_cpu(sums, cache, cpu_cache_of(cache, i));
-    for (unsigned i = 0; nodes && i < os_node_count(); i++)
-        sum_node(sums, &nodes[i]);
-    if (unlikely(cache->flags & CACHE_COMMON)) /* the cold caches count */
-        sums->hits = sums->misses = sums->frees = sums->deferred = 0;
+    if (!cache_is_cold(cache))
+        sum_parts(sums, cache);
     sums->misses += load_relaxed(&cache->cold_allocations);
     sums->frees += load_relaxed(&cache->cold_frees);
     sums->deferred += load_relaxed(&cache->cold_deferred);
-    CACHE_COUNTERS(TAKE_COUNTER)
 }
 
 /* Returns the objects neither freed nor deferred. Operations in progress may be counted in part. */
@@ -89,13 +93,15 @@ static uint64_t stats_live(const struct cache_sums *sums)
 
 void stats_figures(const struct prudence_cache *cache, struct cache_figures *figures)
 {
+    bool cold = cache_is_cold(cache); /* then `common` counts the slabs */
+    const struct cache_body *body = cache_body_of(cache);
     struct cache_sums sums;
 
     slab_stats_sum(cache, &sums);
     *figures = (struct cache_figures){
         .object_size = cache->object_size,
-        .object_stride = cache->stride,
-        .slab_size = cache->slab_bytes,
+        .object_stride = body->stride,
+        .slab_size = body->slab_bytes,
         .object_cache_size = sums.object_cache_size,
         .allocations = sums.hits + sums.misses,
         .hits = sums.hits,
@@ -103,13 +109,13 @@ void stats_figures(const struct prudence_cache *cache, struct cache_figures *fig
         .deferred_frees = sums.deferred,
         .object_cache_churns = min_size(sums.refills, sums.flushes),
         .slab_churns = min_size(sums.grows, sums.shrinks),
-        .slabs_now = load_relaxed(&cache->slabs_now),
-        .slabs_peak = load_relaxed(&cache->slabs_peak),
+        .slabs_now = cold ? 0 : load_relaxed(&body->slabs_now),
+        .slabs_peak = cold ? 0 : load_relaxed(&body->slabs_peak),
         .objects_live = stats_live(&sums),
         .objects_latent = sums.latent,
         .objects_cached = sums.cached,
         .bytes_latent = sums.latent_bytes,
-        .bytes_cached = sums.cached * cache->stride,
+        .bytes_cached = sums.cached * body->stride,
     };
     ALL_COUNTERS(COPY_COUNTER)
 }

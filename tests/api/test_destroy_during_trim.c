@@ -44,13 +44,13 @@ TEST(destroying_a_cache_that_is_trimmed_is_no_error)
         objects[i] = prudence_cache_alloc(cache);
     prudence_cache_free_bulk(cache, 20, objects);
     for (unsigned i = 0; i < os_node_count(); i++)
-        os_lock_take(&cache->nodes[i].lock);
+        os_lock_take(&cache->body->nodes[i].lock);
     pthread_create(&trimmer, NULL, trim, NULL);
     pause_ms(100); /* it now waits for the node and holds the objects */
     pthread_kill(trimmer, SIGUSR1);
     pause_ms(20);
     for (unsigned i = 0; i < os_node_count(); i++)
-        os_lock_release(&cache->nodes[i].lock);
+        os_lock_release(&cache->body->nodes[i].lock);
     error = prudence_cache_destroy(cache);
     destroyed = true;
     pthread_join(trimmer, NULL);

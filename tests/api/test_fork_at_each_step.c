@@ -19,6 +19,7 @@
 #include <prudence/poll.h>
 #include <prudence/scm.h>
 
+#include "heap/cold.h"
 #include "rcu/callback_life.h"
 #include "rcu/callback_queue.h"
 #include "gp/user/domain.h"
@@ -528,6 +529,36 @@ static void no_cache(void)
     cache = NULL;
 }
 
+/* Makes a cold cache that becomes warm at the next allocation. */
+static void make_cold_cache(void)
+{
+    cold_after = 0;
+    cache = prudence_cache_create("cold", 64, NULL);
+    cold_after = 256;
+    for (unsigned i = 0; i < COLD_ROUND; i++)
+        allocate_and_free();
+    assert_true(cache_is_cold(cache));
+}
+
+/* The cache is cold or warm, and all that was allocated may be freed. The allocation under way may
+ * be counted already, and then keeps the cache. */
+static int cold_or_warm_is_used(void)
+{
+    void *things[OBJECTS];
+
+    if (cache_is_destroyed(cache))
+        return 3;
+    allocate_all(cache, things, OBJECTS);
+    free_all(cache, things, OBJECTS / 2);
+    defer_all(cache, things + OBJECTS / 2, OBJECTS - OBJECTS / 2);
+    for (unsigned i = 0; i < 2 * COLD_ROUND; i++)
+        allocate_and_free();
+    if (cache_is_cold(cache) || prudence_cache_barrier(cache))
+        return 4;
+    check_books(cache);
+    return forget_cache();
+}
+
 static void create_and_destroy_domain(void)
 {
     static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_SRCU,
@@ -798,6 +829,11 @@ TEST(while_caches_and_domains_come_and_go)
          .set_up = make_and_use_cache,
          .body = destroy_cache,
          .in_child = forget_cache},
+        {.name = "a cold cache becomes warm",
+         .set_up = make_cold_cache,
+         .body = allocate_and_free,
+         .in_child = cold_or_warm_is_used,
+         .tear_down = destroy_cache},
         {.name = "a domain comes and goes", .body = create_and_destroy_domain},
         {.name = "a visited domain goes",
          .set_up = visit_domain,

@@ -98,11 +98,12 @@ static void slabs_are_full(void **state)
             cache = cache_of(objects[0]);
             check_books(cache);
             stats = stats_of(cache);
-            assert_true(stats.slab_size - cache->capacity * cache->stride <= stats.slab_size / 8);
+            assert_true(stats.slab_size - cache->body->capacity * cache->body->stride <=
+                        stats.slab_size / 8);
             assert_true(stats.objects_live >= OBJECTS);
             assert_true(slab_bytes(&stats) <=
                         (stats.objects_live + stats.objects_cached + stats.objects_latent +
-                         (uint64_t)cache->capacity * (cache->free_limit + 1)) *
+                         (uint64_t)cache->body->capacity * (cache->body->free_limit + 1)) *
                             stats.object_stride * 8 / 7);
             free_aligned(sizes[i]);
         }
@@ -121,9 +122,10 @@ static void aligned_classes_are_dense(void **state)
             struct prudence_cache *cache = size_class_cache(size, alignment, &failed);
 
             assert_non_null(cache);
-            assert_int_equal(cache->stride % alignment, 0);
-            assert_int_equal(cache->capacity, cache->slab_bytes / cache->stride);
-            assert_true(cache->slab_bytes % cache->stride <= cache->slab_bytes / part);
+            assert_int_equal(cache->body->stride % alignment, 0);
+            assert_int_equal(cache->body->capacity, cache->body->slab_bytes / cache->body->stride);
+            assert_true(cache->body->slab_bytes % cache->body->stride <=
+                        cache->body->slab_bytes / part);
         }
     }
 }

@@ -126,7 +126,7 @@ TEST(pointers_between_objects)
 {
     struct slab *slab = slab_of(object);
 
-    expect_death_by_all(slab->base + slab->capacity * cache->stride, "none of its objects");
+    expect_death_by_all(slab->base + slab->capacity * cache->body->stride, "none of its objects");
     if (slab->base > (char *)slab->pages)
         expect_death_by_all(slab->pages, "none of its objects");
 }

@@ -216,7 +216,7 @@ TEST(classes_are_counted_and_not_open)
         prudence_free(prudence_malloc(size));
         assert_null(size_class_open(place));
         if (size_class_ready(size)) /* absent with annotations */
-            assert_ptr_equal(size_tables.counted[place], size_class_ready(size)->slab_percpu);
+            assert_ptr_equal(size_tables.counted[place], size_class_ready(size)->body->slab_percpu);
     }
     assert_null(size_class_open(size_place(OBJECT_SIZE_MAX + 1)));
     assert_ptr_equal(size_tables.counted[size_place(OBJECT_SIZE_MAX + 1)], os_percpu_owned_lines);

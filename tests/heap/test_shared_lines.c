@@ -411,8 +411,9 @@ static void places_of_cache(const struct prudence_cache *cache)
 {
     place_add("struct prudence_cache", cache, sizeof *cache, ~(size_t)0);
     for (unsigned node = 0; node < own.nodes; node++) {
-        place_add("struct slab_node", &cache->nodes[node], sizeof *cache->nodes, ~(size_t)0);
-        places_of_node(&cache->nodes[node]);
+        place_add("struct slab_node", &cache->body->nodes[node], sizeof *cache->body->nodes,
+                  ~(size_t)0);
+        places_of_node(&cache->body->nodes[node]);
     }
     if (!cache->percpu)
         return;

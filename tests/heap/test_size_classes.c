@@ -27,7 +27,7 @@ TEST(every_size_fits_its_class)
         assert_ptr_equal(size_tables.counted[size_place(size)], os_percpu_owned_lines);
         assert_true(class == last || class == last + 1);
         assert_true(cache->object_size >= size);
-        assert_true(cache->stride - cache->object_size <= CACHE_LINE);
+        assert_true(cache->body->stride - cache->object_size <= CACHE_LINE);
         waste = cache->object_size - size;
         assert_true(size <= 128 ? waste < 16 : 8 * waste <= cache->object_size);
         last = class;
@@ -55,11 +55,12 @@ TEST(slabs_of_small_classes_are_roomy)
     for (unsigned class = 0; class < CLASSES; class ++) {
         const struct prudence_cache *cache = size_classes[class];
 
-        assert_true(cache->slab_bytes >= (size_t)16 << 10);
-        if (cache->stride <= 64 && os_page_size == OS_PAGE_SIZE)
-            assert_true(cache->free_limit <= 3); /* as many bytes as of slabs of one page or two */
+        assert_true(cache->body->slab_bytes >= (size_t)16 << 10);
+        if (cache->body->stride <= 64 && os_page_size == OS_PAGE_SIZE)
+            assert_true(cache->body->free_limit <=
+                        3); /* as many bytes as of slabs of one page or two */
     }
-    assert_true(named->slab_bytes == max_size(8192, os_page_size));
+    assert_true(named->body->slab_bytes == max_size(8192, os_page_size));
     prudence_cache_destroy(named);
 }
 

@@ -55,12 +55,12 @@ TEST(few_are_in_flight, make, destroy)
     struct prudence_cache_stats stats;
 
     pairs(PAIRS);
-    assert_true(cpu->size <= 2 * cache->batch); /* no need to grow */
+    assert_true(cpu->size <= 2 * cache->body->batch); /* no need to grow */
     for (unsigned i = 0; i < 1000; i++) {
         pairs(7);
-        assert_true(latent_cache_count(cpu) <= cache->batch);
+        assert_true(latent_cache_count(cpu) <= cache->body->batch);
     }
-    assert_true(domain->at_once >= PAIRS / cache->batch / 2);
+    assert_true(domain->at_once >= PAIRS / cache->body->batch / 2);
     assert_true(load_relaxed(&domain->membarriers) < 100); /* only while the caches grew */
     stats = stats_of(cache);
     assert_true(stats.slabs_peak * stats.slab_size < 64 << 10);
@@ -77,10 +77,10 @@ TEST(a_long_ring_empties, make, destroy)
     held_reader_start(&reader);
     pairs(PAIRS / 20);
     while_it_stayed = latent_cache_count(cpu);
-    assert_true(while_it_stayed > 4 * cache->batch);
+    assert_true(while_it_stayed > 4 * cache->body->batch);
     held_reader_end(&reader); /* also unregisters the thread */
     pairs(PAIRS);
-    assert_true(latent_cache_count(cpu) <= cache->batch);
+    assert_true(latent_cache_count(cpu) <= cache->body->batch);
     check_books(cache);
 }
 
@@ -131,7 +131,7 @@ static void reader_reads(void)
 static void pairs_beside_it(unsigned steps)
 {
     while (steps--) {
-        pairs(cache->batch / 2);
+        pairs(cache->body->batch / 2);
         domain->asked_at = 0;
         reader_reads();
     }
@@ -152,7 +152,7 @@ static void few_beside_a_reader(void)
     pairs_beside_it(400);
     for (unsigned i = 0; i < 200; i++) {
         pairs_beside_it(1);
-        assert_true(latent_cache_count(cpu) <= 6 * cache->batch);
+        assert_true(latent_cache_count(cpu) <= 6 * cache->body->batch);
     }
     reader_ends = true;
     sem_post(&go);

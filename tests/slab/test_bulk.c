@@ -65,9 +65,9 @@ TEST(a_short_count_when_memory_runs_out)
     errno = 0;
     got = prudence_cache_alloc_bulk(cache, 2999, objects + 1);
     memory_succeed();
-    assert_int_equal(got, cache->capacity - 1);
+    assert_int_equal(got, cache->body->capacity - 1);
     assert_int_equal(errno, ENOMEM);
-    assert_int_equal(stats_of(cache).objects_live, cache->capacity);
+    assert_int_equal(stats_of(cache).objects_live, cache->body->capacity);
     prudence_cache_free_bulk(cache, got + 1, objects);
     destroy_empty(cache);
 }

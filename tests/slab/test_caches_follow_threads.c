@@ -52,7 +52,7 @@ static struct prudence_cache *crowded_cache(void)
         work_on(cache, cpu);
     assert_int_equal(cpus_with_caches(cache), CPUS);
     assert_false(has_caches(cache, 0));
-    assert_true(cache->crowded);
+    assert_true(cache->body->crowded);
     return cache;
 }
 
@@ -154,7 +154,7 @@ TEST(latent_objects_stay_latent, two_threads)
     }
     assert_int_equal(latent_cache_count(cpu_cache_of(cache, 1)), 0);
     assert_int_equal(stats_of(cache).objects_latent, 45);
-    count = 4 * cache->capacity;
+    count = 4 * cache->body->capacity;
     allocate_all(cache, more, count);
     for (unsigned i = 0; i < 45; i++)
         assert_false(contains(more, count, objects[200 + i]));
@@ -221,7 +221,7 @@ TEST(more_threads_get_more_cpus, two_threads)
 
     posix_threads_injected = 32;
     stay_on(cache, 9); /* counts the threads anew */
-    assert_false(cache->crowded);
+    assert_false(cache->body->crowded);
     for (unsigned cpu = 10; cpu < 30; cpu++)
         work_on(cache, cpu);
     assert_int_equal(cpus_with_caches(cache), CPUS + 1 + 20);

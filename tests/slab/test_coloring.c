@@ -15,7 +15,7 @@ static void colors(size_t size, size_t alignment, unsigned at_least)
     struct prudence_cache_attr attr = {.size = sizeof attr, .alignment = alignment};
     struct prudence_cache *cache = prudence_cache_create("colored", size, &attr);
     bool seen[65536 / 64 * 8] = {false};
-    unsigned different = 0, slabs = 2 * cache->colors + 2;
+    unsigned different = 0, slabs = 2 * cache->body->colors + 2;
 
     for (unsigned i = 0; i < slabs; i++) {
         struct slab *slab = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
@@ -23,12 +23,12 @@ static void colors(size_t size, size_t alignment, unsigned at_least)
 
         assert_int_equal(offset % CACHE_LINE, 0);
         assert_int_equal((uintptr_t)slab->base % cache->alignment, 0);
-        assert_true(offset + slab->capacity * cache->stride <= slab->bytes);
+        assert_true(offset + slab->capacity * cache->body->stride <= slab->bytes);
         different += !seen[offset / 64];
         seen[offset / 64] = true;
         node_add_slab(node_here(cache), slab, NULL, 0);
     }
-    assert_int_equal(different, cache->colors);
+    assert_int_equal(different, cache->body->colors);
     assert_true(different >= at_least);
     destroy_empty(cache);
 }
@@ -56,9 +56,9 @@ static void sets(size_t size, unsigned at_least, unsigned at_most)
     struct slab *slab = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
     unsigned used[64] = {0}, different = 0, fullest = 0;
 
-    assert_true(cache->stride >= size && cache->stride <= size + CACHE_LINE);
+    assert_true(cache->body->stride >= size && cache->body->stride <= size + CACHE_LINE);
     for (unsigned i = 0; i < slab->capacity; i++) {
-        uintptr_t object = (uintptr_t)slab_object(slab, i, cache->stride);
+        uintptr_t object = (uintptr_t)slab_object(slab, i, cache->body->stride);
         unsigned set = object / CACHE_LINE % 64;
 
         assert_true(object % 16 == 0);
@@ -93,8 +93,8 @@ TEST(spreading_costs_little)
     for (unsigned i = 0; i < sizeof before / sizeof before[0]; i++) {
         struct prudence_cache *cache = prudence_cache_create("spread", before[i].size, NULL);
 
-        assert_true(cache->capacity >= before[i].capacity);
-        assert_int_equal(cache->slab_bytes, 65536);
+        assert_true(cache->body->capacity >= before[i].capacity);
+        assert_int_equal(cache->body->slab_bytes, 65536);
         destroy_empty(cache);
     }
 }
@@ -117,7 +117,7 @@ TEST(alignment_goes_before)
 TEST(the_last_object_is_usable)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
-    unsigned count = 40 * cache->capacity;
+    unsigned count = 40 * cache->body->capacity;
 
     allocate_all(cache, objects, count);
     for (unsigned i = 0; i < count; i++)

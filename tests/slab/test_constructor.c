@@ -44,7 +44,7 @@ TEST(once_for_each_object_of_a_slab)
             assert_int_equal(thing->constructed, 0xc0de);
             assert_ptr_equal(thing->self, thing);
         }
-        assert_int_equal(runs, stats_of(cache).grows * cache->capacity);
+        assert_int_equal(runs, stats_of(cache).grows * cache->body->capacity);
         free_all(cache, objects, 300);
         defer_all(cache, objects + 300, 300);
         prudence_manual_advance(cache->domain);

@@ -57,7 +57,7 @@ static unsigned slabs_of(struct prudence_cache *cache)
     unsigned slabs = 0;
 
     for (unsigned i = 0; i < os_node_count(); i++)
-        slabs += cache->nodes[i].slabs;
+        slabs += cache->body->nodes[i].slabs;
     return slabs;
 }
 
@@ -241,7 +241,7 @@ TEST(a_cpu_decays_by_itself, begin, end)
         decay_is_wanted_on(7)); /* busy: these are more than one move since counters were noted */
     assert_true(decay_is_wanted_on(7));
     while (decay_pass(&pass, 1)) {
-        assert_int_equal(pass.cache->visitors, 1);
+        assert_int_equal(pass.cache->body->visitors, 1);
         assert_true(visits++ < 100);
     }
     assert_in_range(visits, 4, 100);
@@ -252,7 +252,7 @@ TEST(a_cpu_decays_by_itself, begin, end)
     assert_false(decay_is_wanted_on(7));
     assert_false(decay_is_wanted_on(9)); /* notes */
     assert_true(decay_is_wanted_on(9));
-    assert_int_equal(cache->visitors + small->visitors, 0);
+    assert_int_equal(cache->body->visitors + small->body->visitors, 0);
     check_books(cache);
     destroy_empty(cache);
     destroy_empty(small);
@@ -266,9 +266,9 @@ TEST(a_pass_may_end_early, begin, end)
 
     drain_note(cache, 7);
     assert_true(decay_pass(&pass, 0));
-    assert_int_equal(cache->visitors, 1);
+    assert_int_equal(cache->body->visitors, 1);
     decay_pass_end(&pass);
-    assert_int_equal(cache->visitors, 0);
+    assert_int_equal(cache->body->visitors, 0);
     decay_pass_end(&pass);
     destroy_empty(cache);
 }
@@ -284,7 +284,8 @@ TEST(what_a_stall_left_goes, begin, end)
     allocate_all(cache, objects, OBJECTS);
     defer_all(cache, objects, OBJECTS);
     rounds(3);
-    assert_true(slabs_of(cache) * cache->capacity >= OBJECTS); /* not while readers may hold them */
+    assert_true(slabs_of(cache) * cache->body->capacity >=
+                OBJECTS); /* not while readers may hold them */
     for (unsigned i = 0; i < 6; i++) {
         prudence_manual_advance(domain);
         rounds(1);
@@ -328,7 +329,7 @@ TEST(a_decayed_node_is_passed_by, begin, end)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(512, 64, domain);
-    struct slab_node *node = &cache->nodes[0];
+    struct slab_node *node = &cache->body->nodes[0];
 
     injected_cpu = 0;
     rounds(1);
@@ -363,7 +364,7 @@ TEST(what_is_handed_over_is_seen, begin, end)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(512, 64, domain);
-    struct slab_node *node = &cache->nodes[0];
+    struct slab_node *node = &cache->body->nodes[0];
     struct cpu_cache *cpu;
 
     injected_cpu = 0;

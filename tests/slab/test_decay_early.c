@@ -34,8 +34,8 @@ static uint64_t slab_bytes_of(struct prudence_cache *cache)
     uint64_t slabs = 0;
 
     for (unsigned i = 0; i < os_node_count(); i++)
-        slabs += cache->nodes[i].slabs;
-    return slabs * cache->slab_bytes;
+        slabs += cache->body->nodes[i].slabs;
+    return slabs * cache->body->slab_bytes;
 }
 
 /* Makes a cache that had `bytes` bytes in use and keeps the slabs. */

@@ -35,8 +35,8 @@ static int set_up(void **state)
     memset(destroyed, 0, sizeof destroyed);
     cache = prudence_cache_create("soon", SIZE, &attr);
     assert_non_null(cache);
-    assert_int_equal(cache->size_max, ROOM);
-    assert_int_equal(cache->batch, ROOM / 2);
+    assert_int_equal(cache->body->size_max, ROOM);
+    assert_int_equal(cache->body->batch, ROOM / 2);
     allocate_all(cache, objects, OBJECTS);
     return 0;
 }

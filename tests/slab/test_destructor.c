@@ -167,7 +167,7 @@ TEST(a_new_slab_in_a_section)
     unsigned capacity;
 
     make(0, NULL);
-    capacity = cache->capacity;
+    capacity = cache->body->capacity;
     all = calloc(capacity, sizeof *all);
     for (unsigned i = 0; i < capacity; i++)
         all[i] = alloc_one();

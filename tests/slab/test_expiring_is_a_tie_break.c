@@ -21,12 +21,12 @@ static void two_slabs(unsigned live_0, unsigned live_1)
     cache = fixed_cache(1024, 16, manual_domain());
     node = node_here(cache);
     for (unsigned i = 0; i < 2; i++) {
-        slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
+        slabs[i] = slab_grow(cache, (unsigned)(node - cache->body->nodes), OS_ALLOC_DEFAULT);
         node_add_slab(node, slabs[i], NULL, 0);
-        node_take_all(cache, node, objects[i], cache->capacity);
+        node_take_all(cache, node, objects[i], cache->body->capacity);
     }
     for (unsigned i = 0; i < 2; i++)
-        node_put(cache, objects[i] + live[i], cache->capacity - live[i]);
+        node_put(cache, objects[i] + live[i], cache->body->capacity - live[i]);
 }
 
 static struct slab *slab_taken_from(void)
@@ -72,7 +72,7 @@ TEST(a_drifted_count_is_cut_off)
         assert_ptr_equal(slab_taken_from(), slabs[i]);
     }
     node_put(cache, objects[0], 5);
-    assert_int_equal(slabs[0]->free, cache->capacity);
+    assert_int_equal(slabs[0]->free, cache->body->capacity);
     assert_int_equal(slabs[0]->may_leave, 0);
 }
 

@@ -67,7 +67,7 @@ static unsigned allocate_to_the_last(struct prudence_cache *cache)
     unsigned live = 1;
 
     allocate_all(cache, objects, 1);
-    while (live < 64 || live < stats_of(cache).slabs_now * cache->capacity)
+    while (live < 64 || live < stats_of(cache).slabs_now * cache->body->capacity)
         allocate_all(cache, objects + live++, 1);
     return live;
 }

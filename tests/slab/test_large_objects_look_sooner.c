@@ -33,8 +33,8 @@ static int destroy_domain(void **state)
 static void make_cache(size_t size, unsigned room)
 {
     cache = fixed_cache(size, room, domain);
-    allocate_all(cache, objects, cache->batch);
-    defer_all(cache, objects, cache->batch);
+    allocate_all(cache, objects, cache->body->batch);
+    defer_all(cache, objects, cache->body->batch);
 }
 
 static void end_cache(void)

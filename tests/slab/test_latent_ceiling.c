@@ -386,7 +386,7 @@ static int start(void **state)
     pin_thread();
     posix_cpu_injected = told_fares;
     cache = fixed_cache(OBJECT, 0, NULL);
-    stride = cache->stride;
+    stride = cache->body->stride;
     destroy_empty(cache);
     return prudence_option_set("wait_max", "20ms");
 }

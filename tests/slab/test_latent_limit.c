@@ -33,7 +33,7 @@ static uint64_t defer_ms(struct prudence_cache *cache, unsigned first, unsigned 
 /* Sets the limit to the bytes of `count` objects, as the account counts them. */
 static uint64_t limit_to(const struct prudence_cache *cache, unsigned count)
 {
-    uint64_t bytes = count * cache->stride;
+    uint64_t bytes = count * cache->body->stride;
     char text[24];
 
     snprintf(text, sizeof text, "%llu", (unsigned long long)bytes);
@@ -66,7 +66,8 @@ TEST(the_account_is_never_below_the_truth)
     for (unsigned i = 0; i < COUNT; i++) {
         prudence_cache_free_deferred(cache, objects[i]);
         assert_true(limit_used() >= stats_of(cache).bytes_latent);
-        assert_true(limit_used() - stats_of(cache).bytes_latent <= cache->batch * cache->stride);
+        assert_true(limit_used() - stats_of(cache).bytes_latent <=
+                    cache->body->batch * cache->body->stride);
         assert_true(limit_used_peak() >= limit_used());
     }
     destroy_empty(cache);

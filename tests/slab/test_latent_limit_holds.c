@@ -38,7 +38,7 @@ static size_t bytes_in_flight(void)
     size_t bytes = 0;
 
     for (unsigned i = 0; i < CACHES; i++)
-        bytes += stats_of(caches[i]).objects_latent * caches[i]->stride;
+        bytes += stats_of(caches[i]).objects_latent * caches[i]->body->stride;
     return bytes;
 }
 
@@ -170,7 +170,7 @@ TEST(empty_rings_give_back_what_they_reserved)
         for (unsigned i = 0; i < CACHES; i++) {
             struct cpu_cache *cpu = NULL;
 
-            assert_true(cpu_cache_grow(caches[i], caches[i]->size_min));
+            assert_true(cpu_cache_grow(caches[i], caches[i]->body->size_min));
             cpu = cpu_cache_take(caches[i], &cpu);
             latent_cache_open(caches[i], cpu);
             cpu_cache_release(cpu);
@@ -180,7 +180,7 @@ TEST(empty_rings_give_back_what_they_reserved)
     assert_true(limit_used() > 64 << 10);
     assert_int_equal(bytes_in_flight(), 0);
     largest = caches[CACHES - 1];
-    for (unsigned i = 0; i < (4 << 20) / largest->stride; i++)
+    for (unsigned i = 0; i < (4 << 20) / largest->body->stride; i++)
         prudence_cache_free_deferred(caches[CACHES - 1], prudence_cache_alloc(caches[CACHES - 1]));
     assert_int_equal(bytes_in_flight(), 4 << 20);
     assert_int_equal(limit_used(), 4 << 20);

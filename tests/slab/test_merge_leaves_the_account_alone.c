@@ -73,7 +73,7 @@ static int destroy(void **state)
 
 static uint64_t in_ring(void)
 {
-    return (cpu->reserved - cpu->line.ring_head) * cache->stride;
+    return (cpu->reserved - cpu->line.ring_head) * cache->body->stride;
 }
 
 /* Defers `count` objects and makes them ready to merge. */
@@ -112,7 +112,7 @@ TEST(is_released_above_the_limit, make, destroy)
     assert_int_equal(owned(merge), 8);
     limit_release(cpu->line.cpu, elsewhere);
     assert_int_equal(limit_used(), in_ring());
-    assert_int_equal(limit_used(), before - 8 * cache->stride);
+    assert_int_equal(limit_used(), before - 8 * cache->body->stride);
 }
 
 TEST(is_released_where_the_reservation_was_taken_back, make, destroy)

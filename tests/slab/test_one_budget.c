@@ -97,7 +97,7 @@ TEST(one_that_is_nearly_alone_may_have_what_it_wants)
     other = deferring_cache(4096, NULL);
     churn(other, 64, 10);
     churn(cache, 1024, 30);
-    assert_int_equal(size_here(cache), cache->size_max);
+    assert_int_equal(size_here(cache), cache->body->size_max);
     assert_true(used_here() > (int64_t)(8 * MIB));
     assert_true(used_here() <= (int64_t)((8 + 1) * MIB));
     destroy_empty(cache);
@@ -116,14 +116,14 @@ TEST(a_quarter_is_for_those_that_come_first)
         caches[i] = fixed_cache(512, 0, NULL);
         allocate_all(caches[i], objects, 1000);
         if (i == 0)
-            assert_true(size_here(caches[i]) >= 2 * caches[i]->batch);
+            assert_true(size_here(caches[i]) >= 2 * caches[i]->body->batch);
         last = size_here(caches[i]);
         free_all(caches[i], objects, 1000);
     }
-    assert_int_equal(last, caches[0]->size_min);
+    assert_int_equal(last, caches[0]->body->size_min);
     assert_true(used_here() <= OWN / 2);
     churn(caches[MANY - 1], 1000, 12);
-    assert_true(size_here(caches[MANY - 1]) >= 2 * caches[0]->batch);
+    assert_true(size_here(caches[MANY - 1]) >= 2 * caches[0]->body->batch);
     for (unsigned i = 0; i < MANY; i++)
         destroy_empty(caches[i]);
 }
@@ -136,9 +136,9 @@ TEST(a_size_that_was_asked_for_is_given)
 
     churn(cache, 8000, 30);
     churn(sized, 4000, 30);
-    assert_int_equal(size_here(sized), sized->size_max);
+    assert_int_equal(size_here(sized), sized->body->size_max);
     churn(cache, 8000, 30); /* and keeps it */
-    assert_int_equal(size_here(sized), sized->size_max);
+    assert_int_equal(size_here(sized), sized->body->size_max);
     destroy_empty(cache);
     destroy_empty(sized);
 }
@@ -210,7 +210,7 @@ TEST(asking_in_vain_is_rare)
     store_relaxed(&budget->pause, 0u);
     for (unsigned i = 0; i < 40; i++) {
         churn(busy, 4000, 1);
-        budget_share_for(other, other->size_max);
+        budget_share_for(other, other->body->size_max);
     }
     assert_true(budget->in_vain >= 15);
     free_all(other, &object, 1);
@@ -364,7 +364,7 @@ TEST(all_cpus_stay_under_the_total)
     }
     for (injected_cpu = 0; injected_cpu < CPUS; injected_cpu++) {
         for (unsigned i = 0; i < CACHES; i++)
-            for (unsigned size = caches[i]->size_min; size <= 512; size *= 2)
+            for (unsigned size = caches[i]->body->size_min; size <= 512; size *= 2)
                 cpu_cache_grow(caches[i], size);
         all += used(injected_cpu);
         most = used(injected_cpu) > most ? used(injected_cpu) : most;

@@ -24,13 +24,13 @@ static void two_slabs(void)
     cache = fixed_cache(1024, 16, manual_domain());
     node = node_here(cache);
     for (unsigned i = 0; i < 2; i++) {
-        slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
+        slabs[i] = slab_grow(cache, (unsigned)(node - cache->body->nodes), OS_ALLOC_DEFAULT);
         assert_non_null(slabs[i]);
         node_add_slab(node, slabs[i], NULL, 0);
-        node_take_all(cache, node, objects[i], cache->capacity);
+        node_take_all(cache, node, objects[i], cache->body->capacity);
     }
-    node_put(cache, objects[0] + 10, cache->capacity - 10);
-    node_put(cache, objects[1] + 6, cache->capacity - 6);
+    node_put(cache, objects[0] + 10, cache->body->capacity - 10);
+    node_put(cache, objects[1] + 6, cache->body->capacity - 6);
 }
 
 static struct slab *slab_taken_from(void)
@@ -84,8 +84,8 @@ TEST(such_a_slab_is_used_before_the_cache_grows)
         prudence_domain_call(domain, head_in(objects[0][i]), nothing);
     for (unsigned i = 0; i < 6; i++)
         prudence_domain_call(domain, head_in(objects[1][i]), nothing);
-    taken = node_take(cache, node, objects[0] + 10, cache->capacity - 10);
-    assert_int_equal(taken, cache->capacity - 10);
+    taken = node_take(cache, node, objects[0] + 10, cache->body->capacity - 10);
+    assert_int_equal(taken, cache->body->capacity - 10);
     all_callbacks_run();
 }
 

@@ -74,7 +74,7 @@ TEST(without_memory_the_old_one_is_deferred)
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     unsigned live, nulls = 0;
 
-    live = cache->capacity;
+    live = cache->body->capacity;
     assert_true(live <= COUNT);
     allocate_all(cache, objects, live);
     memory_fail(0, UINT32_MAX);
@@ -99,7 +99,7 @@ TEST(under_pressure_the_old_one_comes_back)
     struct prudence_cache *cache = fixed_cache(64, 32, NULL);
     unsigned live;
 
-    live = cache->capacity;
+    live = cache->body->capacity;
     allocate_all(cache, objects, live);
     memory_fail(0, UINT32_MAX);
     for (unsigned round = 0; round < 3; round++)
@@ -140,7 +140,7 @@ TEST(in_bulk_without_memory)
     unsigned live, half;
     size_t got;
 
-    live = cache->capacity;
+    live = cache->body->capacity;
     half = live / 2;
     allocate_all(cache, objects, half);
     memcpy(held, objects, sizeof held);

@@ -17,7 +17,7 @@ TEST(sixteen_in_a_row_are_one_batch)
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     struct cpu_cache *cpu;
 
-    assert_int_equal(cache->batch, ROOM / 2);
+    assert_int_equal(cache->body->batch, ROOM / 2);
     allocate_all(cache, objects, ROOM);
     cpu = cpu_here(cache);
     defer_all(cache, objects, 16);

@@ -13,7 +13,7 @@ TEST(a_slab_is_used_up_before_the_next)
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
 
     for (unsigned slab = 1; slab <= 5; slab++) {
-        allocate_all(cache, objects, cache->capacity);
+        allocate_all(cache, objects, cache->body->capacity);
         assert_int_equal(stats_of(cache).grows, slab);
     }
     check_books(cache);
@@ -22,7 +22,7 @@ TEST(a_slab_is_used_up_before_the_next)
 TEST(safe_latent_objects_come_before_growth)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
-    unsigned count = 2 * cache->capacity;
+    unsigned count = 2 * cache->body->capacity;
 
     allocate_all(cache, objects, count);
     defer_all(cache, objects, count);
@@ -41,12 +41,12 @@ TEST(latent_objects_that_can_be_had_come_before_growth)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, NULL); /* in a domain without readers */
 
-    allocate_all(cache, objects, cache->capacity);
+    allocate_all(cache, objects, cache->body->capacity);
     defer_all(cache, objects, 3);
     allocate_all(cache, objects, 3);
     assert_int_equal(stats_of(cache).grows, 1);
     check_books(cache);
-    free_all(cache, objects, cache->capacity);
+    free_all(cache, objects, cache->body->capacity);
     destroy_empty(cache);
 }
 
@@ -54,7 +54,7 @@ TEST(unsafe_ones_do_not_keep_it_from_growing)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     static void *others[OBJECTS_MAX];
-    unsigned count = cache->capacity;
+    unsigned count = cache->body->capacity;
 
     allocate_all(cache, objects, count);
     defer_all(cache, objects, count);

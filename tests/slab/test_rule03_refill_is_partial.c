@@ -123,7 +123,7 @@ TEST(refilled_objects_come_in_order_of_address)
     allocate_all(cache, objects, 128);
     for (unsigned i = 1; i < 128; i++)
         if (i % 64)
-            assert_ptr_equal((char *)objects[i], (char *)objects[i - 1] + cache->stride);
+            assert_ptr_equal((char *)objects[i], (char *)objects[i - 1] + cache->body->stride);
     free_all(cache, objects, 128);
     destroy_empty(cache);
 }

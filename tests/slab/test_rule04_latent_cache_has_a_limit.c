@@ -20,7 +20,7 @@ TEST(what_does_not_fit_goes_to_the_latent_slab)
     struct slab *slab;
     unsigned overflowed;
 
-    allocate_all(cache, objects, cache->capacity);
+    allocate_all(cache, objects, cache->body->capacity);
     slab = slab_of(objects[0]);
     assert_int_equal(slab->list, SLAB_FULL);
     defer_all(cache, objects, ROOM);

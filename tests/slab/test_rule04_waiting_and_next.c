@@ -15,7 +15,7 @@ static struct slab *full_slab(void)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
 
-    allocate_all(cache, objects, cache->capacity);
+    allocate_all(cache, objects, cache->body->capacity);
     return slab_of(objects[0]);
 }
 

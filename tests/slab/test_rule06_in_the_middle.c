@@ -96,10 +96,10 @@ TEST(no_transfer_batch_mixes_two_cookies)
     fill_cache();
     step_through(preflush_all, NULL, close_in_between);
     assert_true(closed);
-    assert_true(load_relaxed(&cache->preflushed_objects) > FIRST + 10);
+    assert_true(load_relaxed(&cache->body->preflushed_objects) > FIRST + 10);
     for (unsigned node = 0; node < os_node_count(); node++)
-        for (const struct transfer_batch *on_its_way = cache->nodes[node].handover; on_its_way;
-             on_its_way = on_its_way->next)
+        for (const struct transfer_batch *on_its_way = cache->body->nodes[node].handover;
+             on_its_way; on_its_way = on_its_way->next)
             expect_cookie_covers_all(on_its_way);
     check_books(cache);
     destroy_empty(cache);

@@ -23,10 +23,10 @@ static void full_slabs(unsigned count)
     cache = fixed_cache(1024, 16, manual_domain());
     node = node_here(cache);
     for (unsigned i = 0; i < count; i++) {
-        slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
+        slabs[i] = slab_grow(cache, (unsigned)(node - cache->body->nodes), OS_ALLOC_DEFAULT);
         assert_non_null(slabs[i]);
         node_add_slab(node, slabs[i], NULL, 0);
-        node_take_all(cache, node, objects[i], cache->capacity);
+        node_take_all(cache, node, objects[i], cache->body->capacity);
         assert_ptr_equal(slab_of(objects[i][0]), slabs[i]);
     }
 }
@@ -54,8 +54,8 @@ TEST(figure_5)
 {
     for (unsigned b = 0; b < 2; b++) { /* in either order */
         full_slabs(2);
-        put(0, 2, cache->capacity - 2);
-        put(1, 2, cache->capacity - 2);
+        put(0, 2, cache->body->capacity - 2);
+        put(1, 2, cache->body->capacity - 2);
         defer(b, 0, 2); /* B's two objects will be free, and so will B */
         for (unsigned i = 0; i < 3; i++)
             assert_ptr_equal(slab_taken_from(), slabs[1 - b]);
@@ -66,8 +66,8 @@ TEST(latent_objects_are_not_live)
 {
     for (unsigned b = 0; b < 2; b++) {
         full_slabs(2);
-        put(1 - b, 4, cache->capacity - 4); /* A has 4 live objects */
-        put(b, 6, cache->capacity - 6);     /* B has 6 allocated ones, 3 of them latent */
+        put(1 - b, 4, cache->body->capacity - 4); /* A has 4 live objects */
+        put(b, 6, cache->body->capacity - 6);     /* B has 6 allocated ones, 3 of them latent */
         defer(b, 0, 3);
         assert_ptr_equal(slab_taken_from(), slabs[1 - b]);
     }
@@ -115,7 +115,7 @@ TEST(one_live_object_beside_58_latent_ones)
     for (unsigned spares = 0; spares < 2; spares++) {
         slab_spares_latent = spares;
         full_slabs(2);
-        assert_int_equal(cache->capacity, 60);
+        assert_int_equal(cache->body->capacity, 60);
         put(0, 0, 1);
         defer(0, 1, 58);
         put(1, 0, 60);

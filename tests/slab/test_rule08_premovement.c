@@ -14,11 +14,11 @@ static struct slab *full_slab(void)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, manual_domain());
     struct slab_node *node = node_here(cache);
-    struct slab *slab = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
+    struct slab *slab = slab_grow(cache, (unsigned)(node - cache->body->nodes), OS_ALLOC_DEFAULT);
 
     node_add_slab(node, slab, NULL, 0);
     assert_int_equal(slab->list, SLAB_FREE);
-    node_take_all(cache, node, objects, cache->capacity);
+    node_take_all(cache, node, objects, cache->body->capacity);
     assert_int_equal(slab->list, SLAB_FULL);
     return slab;
 }
@@ -31,11 +31,11 @@ TEST(full_partial_draining_free)
     node_put_latent(slab, objects[0], false);
     assert_int_equal(slab->list, SLAB_PARTIAL);
     assert_int_equal(stats_of(cache).premoved_slabs, 1);
-    for (unsigned i = 1; i < cache->capacity - 1; i++)
+    for (unsigned i = 1; i < cache->body->capacity - 1; i++)
         node_put_latent(slab, objects[i], false);
     assert_int_equal(slab->list, SLAB_PARTIAL);
     assert_int_equal(stats_of(cache).premoved_slabs, 1);
-    node_put_latent(slab, objects[cache->capacity - 1], false);
+    node_put_latent(slab, objects[cache->body->capacity - 1], false);
     assert_int_equal(slab->list, SLAB_DRAINING);
     assert_int_equal(stats_of(cache).premoved_slabs, 2);
     prudence_manual_advance(cache->domain);
@@ -54,7 +54,7 @@ TEST(the_last_live_object_may_be_freed)
     struct prudence_cache *cache = slab->cache;
 
     node_put_latent(slab, objects[0], false);
-    node_put(cache, objects + 1, cache->capacity - 1);
+    node_put(cache, objects + 1, cache->body->capacity - 1);
     assert_int_equal(slab->list, SLAB_DRAINING);
     check_books(cache);
 }
@@ -69,16 +69,16 @@ TEST(draining_slabs_are_used_last)
     void *more[256], *object;
 
     node_put_latent(draining, objects[0], false);
-    node_put(cache, objects + 1, cache->capacity - 1);
+    node_put(cache, objects + 1, cache->body->capacity - 1);
     second = slab_grow(cache, draining->node, OS_ALLOC_DEFAULT);
     node_add_slab(node, second, NULL, 0); /* free */
-    node_take_all(cache, node, more, cache->capacity);
+    node_take_all(cache, node, more, cache->body->capacity);
     assert_ptr_equal(slab_of(more[0]), second);
-    assert_ptr_equal(slab_of(more[cache->capacity - 1]), second);
+    assert_ptr_equal(slab_of(more[cache->body->capacity - 1]), second);
     node_put(cache, more, 1); /* partial */
     assert_int_equal(node_take(cache, node, &object, 1), 1);
     assert_ptr_equal(slab_of(object), second);
-    for (unsigned i = 1; i < cache->capacity; i++) { /* nothing else is left */
+    for (unsigned i = 1; i < cache->body->capacity; i++) { /* nothing else is left */
         assert_int_equal(node_take(cache, node, &object, 1), 1);
         assert_ptr_equal(slab_of(object), draining);
         assert_ptr_not_equal(object, objects[0]);

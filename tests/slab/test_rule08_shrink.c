@@ -21,7 +21,8 @@ static struct prudence_cache *full_slabs(const char *decay)
     assert_int_equal(prudence_option_set("decay", decay), 0);
     for (unsigned i = 0; i < SLABS; i++) {
         node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT), NULL, 0);
-        node_take_all(cache, node_here(cache), objects + i * cache->capacity, cache->capacity);
+        node_take_all(cache, node_here(cache), objects + i * cache->body->capacity,
+                      cache->body->capacity);
     }
     assert_int_equal(stats_of(cache).slabs_now, SLABS);
     return cache;
@@ -31,11 +32,12 @@ TEST(free_slabs_beyond_the_limit_go_back)
 {
     struct prudence_cache *cache = full_slabs("0");
 
-    node_put(cache, objects, SLABS * cache->capacity);
-    assert_int_equal(stats_of(cache).slabs_now, cache->free_limit);
-    assert_int_equal(stats_of(cache).shrinks, SLABS - cache->free_limit);
+    node_put(cache, objects, SLABS * cache->body->capacity);
+    assert_int_equal(stats_of(cache).slabs_now, cache->body->free_limit);
+    assert_int_equal(stats_of(cache).shrinks, SLABS - cache->body->free_limit);
     check_books(cache);
-    assert_int_equal(prudence_cache_shrink(cache), cache->free_limit * cache->slab_bytes);
+    assert_int_equal(prudence_cache_shrink(cache),
+                     cache->body->free_limit * cache->body->slab_bytes);
     assert_int_equal(stats_of(cache).slabs_now, 0);
     check_books(cache);
 }
@@ -44,9 +46,9 @@ TEST(slabs_wanted_just_now_are_kept_for_a_while)
 {
     struct prudence_cache *cache = full_slabs("1s");
 
-    node_put(cache, objects, SLABS * cache->capacity);
+    node_put(cache, objects, SLABS * cache->body->capacity);
     assert_int_equal(stats_of(cache).slabs_now, SLABS);
-    assert_int_equal(prudence_cache_shrink(cache), SLABS * cache->slab_bytes);
+    assert_int_equal(prudence_cache_shrink(cache), SLABS * cache->body->slab_bytes);
     check_books(cache);
 }
 
@@ -62,7 +64,7 @@ TEST(slabs_wanted_long_ago_go_back)
 {
     struct prudence_cache *cache = full_slabs("1us");
 
-    node_put(cache, objects, SLABS * cache->capacity);
+    node_put(cache, objects, SLABS * cache->body->capacity);
     for (unsigned i = 0; i < 3; i++) {
         void *object;
 
@@ -70,14 +72,14 @@ TEST(slabs_wanted_long_ago_go_back)
         node_take_all(cache, node_here(cache), &object, 1);
         node_put(cache, &object, 1);
     }
-    assert_true(stats_of(cache).slabs_now <= cache->free_limit + 1);
+    assert_true(stats_of(cache).slabs_now <= cache->body->free_limit + 1);
     check_books(cache);
 }
 
 TEST(a_slab_with_a_latent_bit_stays)
 {
     struct prudence_cache *cache = full_slabs("0");
-    unsigned capacity = cache->capacity;
+    unsigned capacity = cache->body->capacity;
 
     for (unsigned i = 0; i < SLABS; i++) /* some in `waiting`, some in `next` */
         node_put_latent(slab_of(objects[i * capacity]), objects[i * capacity], false);
@@ -88,7 +90,7 @@ TEST(a_slab_with_a_latent_bit_stays)
     assert_int_equal(stats_of(cache).slabs_now, SLABS);
     check_books(cache);
     prudence_manual_advance(cache->domain);
-    assert_int_equal(prudence_cache_shrink(cache), SLABS * cache->slab_bytes);
+    assert_int_equal(prudence_cache_shrink(cache), SLABS * cache->body->slab_bytes);
     check_books(cache);
 }
 

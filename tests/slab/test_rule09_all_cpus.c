@@ -17,9 +17,9 @@ TEST(open_batches_of_all_cpus)
     struct prudence_cache *cache = fixed_cache(512, 32, NULL); /* batches of 16 stay open */
     unsigned count, live;
 
-    allocate_all(cache, objects, 5 * cache->capacity); /* all objects of the slabs */
+    allocate_all(cache, objects, 5 * cache->body->capacity); /* all objects of the slabs */
     assert_int_equal(stats_of(cache).objects_cached, 0);
-    count = 5 * cache->capacity / 63 * 63;
+    count = 5 * cache->body->capacity / 63 * 63;
     for (unsigned i = 0; i < count; i++) {
         injected_cpu = i % 63; /* equally many on each of 63 CPUs */
         prudence_cache_free_deferred(cache, objects[i]);
@@ -35,7 +35,7 @@ TEST(open_batches_of_all_cpus)
     for (unsigned cpu = 0; cpu < 63; cpu++)
         assert_int_equal(latent_cache_count(cpu_cache_of(cache, cpu)), 0);
     check_books(cache);
-    live = 5 * cache->capacity - count;
+    live = 5 * cache->body->capacity - count;
     free_all(cache, objects, 1);
     free_all(cache, objects + count, live);
     destroy_empty(cache);

@@ -88,7 +88,7 @@ TEST(after_the_wait_other_caches_give_back)
     struct prudence_cache *wants = fixed_cache(512, 128, domain);
     struct prudence_cache *has = fixed_cache(512, 128, domain);
     struct os_pages_stats pages;
-    unsigned capacity = wants->capacity;
+    unsigned capacity = wants->body->capacity;
 
     allocate_all(has, objects[0], capacity);
     allocate_all(wants, objects[1], capacity);
@@ -111,7 +111,7 @@ TEST(one_wait_may_not_be_enough)
     struct prudence_domain *domain = domain_of_waiters();
     struct prudence_cache *wants = fixed_cache(512, 128, domain);
     struct prudence_cache *has = fixed_cache(512, 128, domain);
-    unsigned capacity = wants->capacity;
+    unsigned capacity = wants->body->capacity;
     struct os_pages_stats pages;
 
     allocate_all(has, objects[0], 2 * capacity);

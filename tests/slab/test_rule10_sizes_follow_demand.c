@@ -57,7 +57,7 @@ TEST(they_stay_small_without_demand)
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
 
     update(cache, 100, 50);
-    assert_true(stats_of(cache).object_cache_size <= 2 * cache->batch);
+    assert_true(stats_of(cache).object_cache_size <= 2 * cache->body->batch);
     destroy_empty(cache);
 }
 
@@ -74,8 +74,8 @@ TEST(they_begin_small)
         allocate_all(caches[i], objects, 1);
         assert_int_equal(stats_of(caches[i]).object_cache_size, OS_CACHE_OBJECTS_MIN);
         allocate_all(caches[i], objects + 1, 999);
-        grown += stats_of(caches[i]).object_cache_size >= 2 * caches[i]->batch;
-        assert_true(stats_of(caches[i]).object_cache_size <= 2 * caches[i]->batch);
+        grown += stats_of(caches[i]).object_cache_size >= 2 * caches[i]->body->batch;
+        assert_true(stats_of(caches[i]).object_cache_size <= 2 * caches[i]->body->batch);
         free_all(caches[i], objects, 1000);
         assert_true(i > 0 || grown == 1);
     }
@@ -84,7 +84,7 @@ TEST(they_begin_small)
         destroy_empty(caches[i]);
     caches[0] = fixed_cache(200, 0, domain); /* there is room again */
     allocate_all(caches[0], objects, 1000);
-    assert_true(stats_of(caches[0]).object_cache_size >= 2 * caches[0]->batch);
+    assert_true(stats_of(caches[0]).object_cache_size >= 2 * caches[0]->body->batch);
     free_all(caches[0], objects, 1000);
     destroy_empty(caches[0]);
     assert_int_equal(prudence_domain_destroy(domain), 0);
@@ -106,7 +106,7 @@ TEST(they_grow_with_churn)
         free_all(cache, objects, 2000);
     }
     assert_int_equal(stats_of(cache).object_cache_churns, churns);
-    assert_true(stats_of(cache).object_cache_size <= cache->size_max);
+    assert_true(stats_of(cache).object_cache_size <= cache->body->size_max);
     destroy_empty(cache);
 }
 
@@ -133,7 +133,7 @@ TEST(they_grow_with_churn_of_deferrals)
         defer_all(cache, objects, 2000);
     }
     assert_int_equal(stats_of(cache).object_cache_churns, churns);
-    assert_true(stats_of(cache).object_cache_size <= cache->size_max);
+    assert_true(stats_of(cache).object_cache_size <= cache->body->size_max);
     destroy_empty(cache);
     read_in(READER_MODE_AUTO);
 }
@@ -142,17 +142,19 @@ TEST(sizes_follow_known_heuristics)
 {
     for (size_t size = 1; size <= 32768; size += size < 600 ? 1 : 97) {
         struct prudence_cache *cache = fixed_cache(size, 0, NULL);
-        size_t wasted = cache->slab_bytes - cache->capacity * cache->stride;
+        size_t wasted = cache->body->slab_bytes - cache->body->capacity * cache->body->stride;
 
-        assert_true(cache->capacity >= 8);
-        assert_true(cache->slab_bytes % os_page_size == 0 && is_power_of_two(cache->slab_bytes));
-        assert_true(wasted <= cache->slab_bytes / 6);
-        assert_true(cache->batch >= 2 && cache->batch <= 256);
-        assert_true(cache->size_min == min_size(2 * cache->batch, OS_CACHE_OBJECTS_MIN));
-        assert_true(cache->size_min <= cache->size_max);
-        assert_true(cache->size_max < 1 << STACK_COUNT_BITS);
-        assert_true(cache->free_limit >= (os_page_size > OS_PAGE_SIZE ? 1 : 5));
-        assert_true(cache->free_limit <= 10);
+        assert_true(cache->body->capacity >= 8);
+        assert_true(cache->body->slab_bytes % os_page_size == 0 &&
+                    is_power_of_two(cache->body->slab_bytes));
+        assert_true(wasted <= cache->body->slab_bytes / 6);
+        assert_true(cache->body->batch >= 2 && cache->body->batch <= 256);
+        assert_true(cache->body->size_min ==
+                    min_size(2 * cache->body->batch, OS_CACHE_OBJECTS_MIN));
+        assert_true(cache->body->size_min <= cache->body->size_max);
+        assert_true(cache->body->size_max < 1 << STACK_COUNT_BITS);
+        assert_true(cache->body->free_limit >= (os_page_size > OS_PAGE_SIZE ? 1 : 5));
+        assert_true(cache->body->free_limit <= 10);
         assert_int_equal(prudence_cache_destroy(cache), 0);
     }
 }

@@ -31,7 +31,7 @@ static unsigned latent_on(struct prudence_cache *cache, unsigned node)
 {
     uint64_t bytes = 0;
 
-    return node_latent_objects(&cache->nodes[node], &bytes);
+    return node_latent_objects(&cache->body->nodes[node], &bytes);
 }
 
 /* Checks that every slab is in a list of its own node. */
@@ -41,7 +41,7 @@ static void expect_all_at_home(struct prudence_cache *cache)
         struct list *item;
 
         for (unsigned list = 0; list < SLAB_LISTS; list++)
-            list_for_each(item, &cache->nodes[n].lists[list])
+            list_for_each(item, &cache->body->nodes[n].lists[list])
                 assert_int_equal(list_entry(item, struct slab, link)->node, n);
     }
     check_books(cache);
@@ -56,7 +56,7 @@ TEST(freed_elsewhere)
         for (unsigned node = 0; node < 4; node++)
             prudence_cache_free(cache, objects[node][i]);
     for (unsigned node = 0; node < 4; node++) {
-        const struct node_counts *counts = &cache->nodes[node].counts;
+        const struct node_counts *counts = &cache->body->nodes[node].counts;
 
         assert_true(counts->flushed_objects > COUNT / 2);
         /* A flush has 8 objects, two per node, or more in a round of decay, and visits each node
@@ -89,9 +89,10 @@ TEST(deferred_past_the_caches)
     injected_cpu = 20; /* node 1; its caches are owned */
     cpu = cpu_cache_take(cache, &cpu);
     defer_all(cache, objects[2], 5);
-    assert_int_equal(cache->nodes[2].counts.deferred, 5);
-    assert_int_equal(list_first(&cache->nodes[2].waiting, struct slab, waiting_link)->node, 2);
-    assert_true(list_is_empty(&cache->nodes[1].waiting));
+    assert_int_equal(cache->body->nodes[2].counts.deferred, 5);
+    assert_int_equal(list_first(&cache->body->nodes[2].waiting, struct slab, waiting_link)->node,
+                     2);
+    assert_true(list_is_empty(&cache->body->nodes[1].waiting));
     cpu_cache_release(cpu);
     expect_all_at_home(cache);
 }
@@ -108,8 +109,8 @@ TEST(pre_flushed_elsewhere)
         free_all(cache, objects[1] + stack_count(&cpu->line), 1);
     defer_all(cache, objects[2], 9);
     assert_int_equal(preflush_cpu(cache, 20, 32), 8); /* a batch */
-    assert_non_null(cache->nodes[2].handover);
-    assert_null(cache->nodes[1].handover);
+    assert_non_null(cache->body->nodes[2].handover);
+    assert_null(cache->body->nodes[1].handover);
     assert_int_equal(latent_on(cache, 2), 8);
     expect_all_at_home(cache);
 }

@@ -12,7 +12,8 @@
 #define STRIDE   64
 #define CAPACITY 100 /* one and a half words */
 
-static struct prudence_cache cache = {.stride = STRIDE};
+static struct cache_body body = {.stride = STRIDE};
+static struct prudence_cache cache = {.body = &body};
 static char memory[2 * CAPACITY * STRIDE];
 static struct slab first, second; /* adjacent in memory */
 static struct slab *const slabs[] = {&first, &second};

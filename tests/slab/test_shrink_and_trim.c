@@ -25,7 +25,7 @@ TEST(shrink_returns_what_it_gives_back)
     os_pages_stats(&before);
     bytes = prudence_cache_shrink(cache);
     os_pages_stats(&after);
-    assert_true(bytes > 0 && bytes % cache->slab_bytes == 0);
+    assert_true(bytes > 0 && bytes % cache->body->slab_bytes == 0);
     assert_int_equal(before.used - after.used, bytes);
     assert_int_equal(stats_of(cache).objects_cached, 0);
     assert_int_equal(stats_of(cache).objects_latent, COUNT / 2);

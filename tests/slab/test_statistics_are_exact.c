@@ -24,7 +24,7 @@ TEST(known_operations_give_known_figures)
     assert_string_equal(stats.name, "test");
     assert_int_equal(stats.object_size, 100);
     assert_int_equal(stats.object_stride, 112);
-    assert_int_equal(stats.slab_size, cache->slab_bytes);
+    assert_int_equal(stats.slab_size, cache->body->slab_bytes);
     assert_int_equal(stats.object_cache_size, 16);
     assert_int_equal(stats.allocations, 1077);
     assert_int_equal(stats.frees, 340);
@@ -71,7 +71,7 @@ TEST(hits_are_what_the_node_did_not_serve)
 TEST(slabs_peak_and_churns)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, manual_domain());
-    unsigned capacity = cache->capacity;
+    unsigned capacity = cache->body->capacity;
     struct prudence_cache_stats stats;
 
     allocate_all(cache, objects, 10 * capacity);
@@ -107,7 +107,8 @@ TEST(totals_are_sums)
     assert_int_equal(after.objects_live - before.objects_live, 300);
     assert_int_equal(after.objects_latent - before.objects_latent, 150);
     assert_int_equal(after.slab_bytes - before.slab_bytes,
-                     stats_of(a).slabs_now * a->slab_bytes + stats_of(b).slabs_now * b->slab_bytes);
+                     stats_of(a).slabs_now * a->body->slab_bytes +
+                         stats_of(b).slabs_now * b->body->slab_bytes);
     assert_int_equal(prudence_stats(NULL), EINVAL);
     assert_int_equal(prudence_cache_stats(NULL, &(struct prudence_cache_stats){.hits = 0}), EINVAL);
     assert_int_equal(prudence_cache_stats(a, NULL), EINVAL);

@@ -30,7 +30,7 @@ TEST(retired_here_allocated_there_is_flat)
             peak = stats_of(cache).slabs_peak;
     }
     assert_true(stats_of(cache).slabs_peak <= peak + 1);
-    assert_true(stats_of(cache).slabs_peak * cache->capacity < 2000);
+    assert_true(stats_of(cache).slabs_peak * cache->body->capacity < 2000);
     check_books(cache);
     destroy_empty(cache);
 }
@@ -38,7 +38,7 @@ TEST(retired_here_allocated_there_is_flat)
 TEST(a_quiet_cpu_is_drained_before_growth)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
-    unsigned capacity = cache->capacity;
+    unsigned capacity = cache->body->capacity;
     void *more[64];
 
     injected_cpu = 5;
@@ -47,18 +47,18 @@ TEST(a_quiet_cpu_is_drained_before_growth)
     defer_all(cache, objects + 20, 40); /* a closed batch of 32 and an open one of 8 */
     prudence_manual_advance(cache->domain);
     injected_cpu = 6; /* CPU 5 is quiet from now on */
-    cache->quiet_checked_at = 0;
+    cache->body->quiet_checked_at = 0;
     assert_false(drain_quiet_cpus(cache)); /* the first look only notes counters */
-    cache->quiet_checked_at = 0;
+    cache->body->quiet_checked_at = 0;
     assert_true(drain_quiet_cpus(cache));
     assert_int_equal(stats_of(cache).remote_drains, 1);
     assert_int_equal(stack_count(&cpu_cache_of(cache, 5)->line), 0);
     allocate_all(cache, more, 52);
     assert_int_equal(stats_of(cache).grows, 2);
     prudence_manual_advance(cache->domain); /* the drain has closed the batch of 8 */
-    cache->quiet_checked_at = 0;
+    cache->body->quiet_checked_at = 0;
     drain_quiet_cpus(cache);
-    cache->quiet_checked_at = 0;
+    cache->body->quiet_checked_at = 0;
     drain_quiet_cpus(cache);
     assert_int_equal(latent_cache_count(cpu_cache_of(cache, 5)), 0);
     check_books(cache);
@@ -73,7 +73,7 @@ TEST(the_cpu_that_looks_is_drained_too)
     allocate_all(cache, objects, 20);
     defer_all(cache, objects, 20); /* an open batch */
     for (unsigned look = 0; look < 4; look++) {
-        cache->quiet_checked_at = 0;
+        cache->body->quiet_checked_at = 0;
         drain_quiet_cpus(cache); /* notes; then closes the batch; then takes it */
         prudence_manual_advance(cache->domain);
     }
@@ -88,14 +88,14 @@ TEST(demand_looks_by_itself)
     void *more[10];
 
     injected_cpu = 7;
-    allocate_all(cache, objects, cache->capacity);
+    allocate_all(cache, objects, cache->body->capacity);
     free_all(cache, objects, 30);
     injected_cpu = 8;
     node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT), NULL,
                   0); /* keeps the first look from growing */
-    cache->quiet_checked_at = 0;
+    cache->body->quiet_checked_at = 0;
     drain_quiet_cpus(cache);
-    node_take_all(cache, node_here(cache), objects + 300, cache->capacity);
+    node_take_all(cache, node_here(cache), objects + 300, cache->body->capacity);
     usleep(11000); /* there is one look at most every 10 ms */
     allocate_all(cache, more, 1);
     assert_int_equal(stats_of(cache).grows, 2);
@@ -112,7 +112,7 @@ TEST(a_busy_cpu_is_left_alone)
         allocate_all(cache, objects, 3);
         free_all(cache, objects, 3);
         injected_cpu = 10;
-        cache->quiet_checked_at = 0;
+        cache->body->quiet_checked_at = 0;
         assert_false(drain_quiet_cpus(cache));
     }
     assert_true(stack_count(&cpu_cache_of(cache, 9)->line) > 0);

@@ -35,7 +35,7 @@ TEST(pages_stay_for_a_grace_period)
     for (unsigned i = 0; i < COUNT; i++)
         assert_ptr_equal(slab_of(objects[i])->cache, cache);
     prudence_manual_advance(cache->domain);
-    assert_int_equal(prudence_cache_shrink(cache), slabs * cache->slab_bytes);
+    assert_int_equal(prudence_cache_shrink(cache), slabs * cache->body->slab_bytes);
     check_books(cache);
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
@@ -52,7 +52,7 @@ TEST(a_slab_that_was_used_again_waits_anew)
     free_all(cache, objects, 1);
     assert_int_equal(prudence_cache_shrink(cache), 0);
     prudence_manual_advance(cache->domain);
-    assert_int_equal(prudence_cache_shrink(cache), cache->slab_bytes);
+    assert_int_equal(prudence_cache_shrink(cache), cache->body->slab_bytes);
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 

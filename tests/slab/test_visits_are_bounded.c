@@ -17,10 +17,11 @@ static struct prudence_cache *full_slabs(void)
 {
     struct prudence_cache *cache = fixed_cache(4096, 16, manual_domain());
 
-    assert_true(SLABS * cache->capacity <= OBJECTS_MAX);
+    assert_true(SLABS * cache->body->capacity <= OBJECTS_MAX);
     for (unsigned i = 0; i < SLABS; i++) {
         node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT), NULL, 0);
-        node_take_all(cache, node_here(cache), objects + i * cache->capacity, cache->capacity);
+        node_take_all(cache, node_here(cache), objects + i * cache->body->capacity,
+                      cache->body->capacity);
     }
     return cache;
 }
@@ -29,10 +30,11 @@ static struct prudence_cache *full_slabs(void)
  * for the next. */
 static void defer_everything(struct prudence_cache *cache)
 {
-    for (unsigned i = 0; i < SLABS * cache->capacity; i++)
+    for (unsigned i = 0; i < SLABS * cache->body->capacity; i++)
         assert_true(node_put_latent(slab_known(objects[i]), objects[i], false));
-    assert_int_equal(stats_of(cache).objects_latent, SLABS * cache->capacity);
-    assert_int_equal(stats_of(cache).bytes_latent, SLABS * cache->capacity * cache->stride);
+    assert_int_equal(stats_of(cache).objects_latent, SLABS * cache->body->capacity);
+    assert_int_equal(stats_of(cache).bytes_latent,
+                     SLABS * cache->body->capacity * cache->body->stride);
 }
 
 /* Visits the node as long as it reports more work. Returns the number of visits. */
@@ -68,16 +70,16 @@ TEST(merging_and_giving_back)
     assert_int_equal(stats_of(cache).slabs_now, 0);
     assert_int_equal(stats_of(cache).objects_latent, 0);
     assert_int_equal(stats_of(cache).bytes_latent, 0);
-    assert_int_equal(bytes, SLABS * cache->slab_bytes);
+    assert_int_equal(bytes, SLABS * cache->body->slab_bytes);
 }
 
 TEST(a_free_of_one_object)
 {
     struct prudence_cache *cache = full_slabs();
-    void *last = objects[SLABS * cache->capacity - 1];
+    void *last = objects[SLABS * cache->body->capacity - 1];
 
     assert_int_equal(prudence_option_set("decay", "1s"), 0); /* keeps all */
-    node_put(cache, objects, SLABS * cache->capacity - 1);
+    node_put(cache, objects, SLABS * cache->body->capacity - 1);
     assert_int_equal(stats_of(cache).shrinks, 0);
     assert_int_equal(prudence_option_set("decay", "0"), 0); /* keeps none */
     node_put(cache, &last, 1);
@@ -93,7 +95,7 @@ TEST(shrinking_does_not_stop_before_all_is_done)
     prudence_manual_advance(cache->domain);
     assert_int_equal(node_shrink(node_here(cache), 0), 0);
     prudence_manual_advance(cache->domain);
-    assert_int_equal(node_shrink(node_here(cache), 0), SLABS * cache->slab_bytes);
+    assert_int_equal(node_shrink(node_here(cache), 0), SLABS * cache->body->slab_bytes);
     check_books(cache);
 }
 
@@ -103,13 +105,13 @@ TEST(as_much_is_given_back_as_is_wanted)
     struct prudence_cache *cache = full_slabs();
 
     assert_int_equal(prudence_option_set("decay", "1s"), 0); /* keeps all */
-    node_put(cache, objects, SLABS * cache->capacity);
+    node_put(cache, objects, SLABS * cache->body->capacity);
     assert_int_equal(prudence_option_set("decay", "0"), 0);
-    assert_int_equal(node_shrink_until(node_here(cache), 0, 1), cache->slab_bytes);
-    assert_int_equal(node_shrink_until(node_here(cache), 0, 3 * cache->slab_bytes),
-                     3 * cache->slab_bytes);
-    assert_int_equal(node_shrink_until(node_here(cache), 0, 70 * cache->slab_bytes + 1),
-                     71 * cache->slab_bytes);
+    assert_int_equal(node_shrink_until(node_here(cache), 0, 1), cache->body->slab_bytes);
+    assert_int_equal(node_shrink_until(node_here(cache), 0, 3 * cache->body->slab_bytes),
+                     3 * cache->body->slab_bytes);
+    assert_int_equal(node_shrink_until(node_here(cache), 0, 70 * cache->body->slab_bytes + 1),
+                     71 * cache->body->slab_bytes);
     assert_int_equal(stats_of(cache).slabs_now, SLABS - 75);
     check_books(cache);
 }

@@ -48,7 +48,7 @@ static void shrink(unsigned first, unsigned count)
 
 static void *of(unsigned slab, unsigned index)
 {
-    return slab_object(slabs[slab], index, slabs[slab]->cache->stride);
+    return slab_object(slabs[slab], index, slabs[slab]->cache->body->stride);
 }
 
 static void end(struct prudence_cache *cache)
@@ -81,7 +81,7 @@ TEST(each_address)
         struct prudence_cache *cache = windowed(sizes[i]);
 
         grow(cache, 0, 3);
-        assert_true(is_shown(cache, of(0, 0)) || !cache->window);
+        assert_true(is_shown(cache, of(0, 0)) || !cache->body->window);
         for (unsigned slab = 0; slab < 3; slab++)
             expect_agreement(cache, slab);
         shrink(0, 3);
@@ -123,7 +123,7 @@ TEST(tags_and_far_away)
 TEST(gaps)
 {
     struct prudence_cache *cache = windowed(64);
-    size_t bytes = cache->slab_bytes;
+    size_t bytes = cache->body->slab_bytes;
     void *gone;
 
     grow(cache, 0, 16);
@@ -166,10 +166,10 @@ TEST(slabs_outside)
     struct prudence_cache *cache = prudence_cache_create("filled by calls", 64, NULL);
 
     grow_counted(cache, 0, 2);
-    assert_null(cache->window);
+    assert_null(cache->body->window);
     want_window(cache);
     grow_counted(cache, 2, 4);
-    if (cache->window) {
+    if (cache->body->window) {
         assert_false(is_shown(cache, of(0, 0)));
         assert_false(is_shown(cache, of(2, 0)));
         expect_agreement(cache, 2);
@@ -235,7 +235,7 @@ static void expect_no_window(void)
     struct prudence_cache *cache = windowed(64);
 
     grow(cache, 0, 2);
-    assert_null(cache->window);
+    assert_null(cache->body->window);
     assert_true(is_of(cache, of(1, 5)) && !is_of(cache, (char *)of(1, 5) + 1));
     shrink(0, 2);
     end(cache);
@@ -249,7 +249,7 @@ TEST(no_more_windows)
     windows_max = 1;
     cache = windowed(64);
     grow(cache, 10, 1);
-    assert_non_null(cache->window);
+    assert_non_null(cache->body->window);
     expect_no_window();
     shrink(10, 1);
     end(cache);
@@ -305,7 +305,7 @@ TEST(destroyed_and_made_again)
         struct prudence_cache *cache = windowed(sizes[i % 3]);
 
         grow(cache, 0, 20);
-        assert_non_null(cache->window);
+        assert_non_null(cache->body->window);
         shrink(0, 20);
         end(cache);
     }
@@ -315,10 +315,10 @@ TEST(destroyed_and_made_again)
 /* Checks that other caches get none of the window's free, dirty pages. */
 static void expect_nobody_else_there(const struct prudence_cache *cache)
 {
-    void *pages = os_pages_alloc(cache->slab_bytes, OS_PAGE_SIZE, 0, NULL);
+    void *pages = os_pages_alloc(cache->body->slab_bytes, OS_PAGE_SIZE, 0, NULL);
 
-    assert_false(os_window_has(cache->window, pages));
-    os_pages_free(pages, cache->slab_bytes);
+    assert_false(os_window_has(cache->body->window, pages));
+    os_pages_free(pages, cache->body->slab_bytes);
 }
 
 /* Pages of a window count like all others: used, kept, given back. */
@@ -333,11 +333,11 @@ TEST(pages_of_a_window)
     for (unsigned i = 0; i < 40; i++)
         touch_pages(slabs[i]);
     os_pages_stats(&stats);
-    assert_int_equal(stats.used, before.used + 40 * cache->slab_bytes);
+    assert_int_equal(stats.used, before.used + 40 * cache->body->slab_bytes);
     shrink(10, 30);
     os_pages_trim();
     os_pages_stats(&stats);
-    assert_int_equal(stats.used, before.used + 10 * cache->slab_bytes);
+    assert_int_equal(stats.used, before.used + 10 * cache->body->slab_bytes);
     assert_int_equal(stats.retained, before.retained);
     grow(cache, 10, 30);
     assert_true(is_zero(slabs[20])); /* its pages had gone to the system */
@@ -363,7 +363,7 @@ TEST(limit)
 
     os_pages_trim();
     os_pages_stats(&stats);
-    os_pages_set_limit(stats.used + 8 * cache->slab_bytes);
+    os_pages_set_limit(stats.used + 8 * cache->body->slab_bytes);
     while (made < 20 && (slabs[made] = slab_grow(cache, 0, OS_ALLOC_DEFAULT)))
         made++;
     assert_int_equal(made, 8);
@@ -387,13 +387,13 @@ TEST(inlined_code_alone_makes_a_window)
 
     assert_int_equal(prudence_cache_alloc_bulk(called, OBJECTS, objects), OBJECTS);
     objects[0] = (prudence_cache_replace)(called, objects[0]);
-    assert_null(called->window);
-    assert_int_equal(inlined->window != NULL, os_percpu_rseq);
+    assert_null(called->body->window);
+    assert_int_equal(inlined->body->window != NULL, os_percpu_rseq);
     assert_int_equal(is_shown(inlined, b), os_percpu_rseq);
     assert_true(is_of(called, objects[0]) && is_of(inlined, b));
     for (unsigned i = 0; i < OBJECTS; i++)
         prudence_cache_free(called, objects[i]);
-    assert_null(called->window);
+    assert_null(called->body->window);
     (prudence_cache_free_deferred)(inlined, b);
     prudence_cache_destroy(called);
     prudence_cache_destroy(inlined);
@@ -434,7 +434,8 @@ TEST(misuse_is_caught_at_the_call)
     slab = slab_of(object);
     assert_true(is_shown(mine, object) || !os_percpu_rseq);
     expect_deaths(object + 16, "16 bytes after its start");
-    expect_deaths(slab->base + slab->capacity * mine->stride, "none of its objects"); /* the tail */
+    expect_deaths(slab->base + slab->capacity * mine->body->stride,
+                  "none of its objects"); /* the tail */
     expect_deaths((char *)slab->pages + ((size_t)32 << 20), "foreign pointer");
     expect_deaths((char *)((uintptr_t)object | (uintptr_t)1 << 63), "foreign pointer");
     expect_deaths((char *)((uintptr_t)object | (uintptr_t)1 << 56), "foreign pointer");

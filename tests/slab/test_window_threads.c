@@ -18,13 +18,13 @@ static struct prudence_cache *cache;
 static void look_at(const struct slab *slab)
 {
     for (unsigned i = 0; i < slab->capacity; i++) {
-        const char *object = slab_object(slab, i, cache->stride);
+        const char *object = slab_object(slab, i, cache->body->stride);
 
         if (!is_of(cache, object) || is_of(cache, object + 8))
             abort();
     }
-    if (is_of(cache, slab->base + slab->capacity * cache->stride) &&
-        cache->slab_bytes % cache->stride)
+    if (is_of(cache, slab->base + slab->capacity * cache->body->stride) &&
+        cache->body->slab_bytes % cache->body->stride)
         abort();
 }
 

@@ -143,7 +143,7 @@ TEST(nodes_are_counted_and_latent)
     struct prudence_domain *domain = manual_domain();
     struct prudence_map_attr attr = {.size = sizeof attr, .domain = domain};
     struct prudence_map *map = prudence_map_create("test", &attr);
-    const size_t small = map->caches[0]->stride; /* 64, plus a sanitizer's addition */
+    const size_t small = map->caches[0]->body->stride; /* 64, plus a sanitizer's addition */
     uint64_t empty = map_stats_of(map).bytes_live;
 
     assert_int_equal(map_stats_of(map).nodes, 0);
@@ -160,7 +160,7 @@ TEST(nodes_are_counted_and_latent)
         assert_non_null(map_erase_found(map, i));
     assert_int_equal(map_stats_of(map).nodes, 0);
     assert_int_equal(map_stats_of(map).bytes_live, empty);
-    assert_int_equal(map_stats_of(map).bytes_latent, 2 * small + map->caches[1]->stride);
+    assert_int_equal(map_stats_of(map).bytes_latent, 2 * small + map->caches[1]->body->stride);
     all_readers_leave(domain);
     assert_int_equal(map_stats_of(map).bytes_latent, 0);
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);

@@ -107,7 +107,7 @@ static void step(struct prudence_cache *cache, unsigned bias)
         prudence_cache_shrink(cache);
         break;
     case 1:
-        cache->quiet_checked_at = 0;
+        cache->body->quiet_checked_at = 0;
         drain_quiet_cpus(cache);
         break;
     case 2:

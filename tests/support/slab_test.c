@@ -82,8 +82,8 @@ struct prudence_cache *fixed_cache(size_t object_size, unsigned objects,
     cache = prudence_cache_create("test", object_size, &attr);
     assert_non_null(cache);
     if (objects) {
-        assert_int_equal(cache->size_min, objects);
-        assert_int_equal(cache->size_max, objects);
+        assert_int_equal(cache->body->size_min, objects);
+        assert_int_equal(cache->body->size_max, objects);
     }
     return cache;
 }
@@ -219,7 +219,7 @@ void check_books(struct prudence_cache *cache)
         on_stacks += stack_count(&cpu->line);
     }
     for (unsigned i = 0; i < os_node_count(); i++)
-        allocated += check_node(&cache->nodes[i], &slabs);
+        allocated += check_node(&cache->body->nodes[i], &slabs);
     assert_int_equal(slabs, stats.slabs_now);
     assert_int_equal(stats.grows - stats.shrinks, stats.slabs_now);
     assert_int_equal(stats.objects_live, stats.allocations - stats.frees - stats.deferred_frees);

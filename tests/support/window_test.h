@@ -47,8 +47,8 @@ __attribute__((no_sanitize("address"))) static inline bool is_zero(const struct 
  * watched caches. */
 static inline void want_window(struct prudence_cache *cache)
 {
-    if (cache->stride % 1024 || cache->colors == 1)
-        cache->window_wish = WINDOW_WANTED;
+    if (cache->body->stride % 1024 || cache->body->colors == 1)
+        cache->body->window_wish = WINDOW_WANTED;
 }
 
 #endif /* TESTS_SUPPORT_WINDOW_TEST_H */

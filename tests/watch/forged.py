@@ -13,23 +13,26 @@ prudence_cache.link 0 16
 prudence_cache.number 16 8
 prudence_cache.name 24 32
 prudence_cache.percpu 56 8
-prudence_cache.nodes 64 8
+prudence_cache.body 64 8
 prudence_cache.domain 72 8
-prudence_cache.object_size 80 8
-prudence_cache.stride 88 8
-prudence_cache.slab_bytes 96 8
-prudence_cache.slabs_now 104 8
-prudence_cache.slabs_peak 112 8
-prudence_cache.busy_bypasses 120 8
-prudence_cache.preflushed_objects 128 8
-prudence_cache.pressure_waits 136 8
-prudence_cache.remote_drains 144 8
-prudence_cache.large_grown 152 8
-prudence_cache.large_shrunk 160 8
-prudence_cache.cold_allocations 168 8
-prudence_cache.cold_frees 176 8
-prudence_cache.cold_deferred 184 8
-prudence_cache.flags 192 4
+prudence_cache.object_size 80 4
+prudence_cache.flags 84 2
+prudence_cache.state 86 1
+prudence_cache.cold_allocations 88 8
+prudence_cache.cold_frees 96 8
+prudence_cache.cold_deferred 104 8
+cache_body 0 128
+cache_body.nodes 0 8
+cache_body.stride 8 8
+cache_body.slab_bytes 16 8
+cache_body.slabs_now 24 8
+cache_body.slabs_peak 32 8
+cache_body.busy_bypasses 40 8
+cache_body.preflushed_objects 48 8
+cache_body.pressure_waits 56 8
+cache_body.remote_drains 64 8
+cache_body.large_grown 72 8
+cache_body.large_shrunk 80 8
 slab_node 0 128
 slab_node.free_slabs 0 4
 slab_node.latent 4 4
@@ -101,10 +104,10 @@ cache.merges cpu_cache.counts.merges,slab_node.counts.merges Something.
 cache.merged_objects cpu_cache.counts.merged_objects,slab_node.counts.merged_objects Something.
 cache.premoved_slabs slab_node.counts.premoved_slabs Something.
 cache.overflowed_objects slab_node.counts.overflowed_objects Something.
-cache.preflushed_objects prudence_cache.preflushed_objects Something.
-cache.busy_bypasses prudence_cache.busy_bypasses Something.
-cache.remote_drains prudence_cache.remote_drains Something.
-cache.pressure_waits prudence_cache.pressure_waits Something.
+cache.preflushed_objects cache_body.preflushed_objects Something.
+cache.busy_bypasses cache_body.busy_bypasses Something.
+cache.remote_drains cache_body.remote_drains Something.
+cache.pressure_waits cache_body.pressure_waits Something.
 domain.grace_periods prudence_domain.grace_periods Something.
 domain.scans prudence_domain.scans Something.
 domain.membarriers prudence_domain.membarriers Something.
@@ -130,6 +133,7 @@ class Figures:
 
 
 CACHES, COLD, DOMAINS, DEFAULT, OTHERS, SCHEME, CPUS, CHUNK, CACHE = 0, 32, 64, 128, 512, 1024, 2048, 4096, 1 << 15  # places
+BODY = 112  # from the cache's place
 
 
 def figures():
@@ -147,7 +151,8 @@ def add_caches(of, count):
     for at in range(count):
         place = CACHE + at * 256
         of.set(place, of.base + (place + 256 if at < count - 1 else CACHES), of.base + (place - 256 if at else CACHES), at + 1)
-        of.set(place + 56, of.base + CPUS, of.base + OTHERS, of.base + DEFAULT)
+        of.set(place + 56, of.base + CPUS, of.base + place + BODY, of.base + DEFAULT)
+        of.set(place + BODY, of.base + OTHERS)
     of.set(CACHES, of.base + CACHE, of.base + CACHE + (count - 1) * 256)
     return of
 

@@ -21,10 +21,11 @@ from .patience import within
 
 MASK = (1 << 64) - 1
 COMMON = 1 << 5  # the flag of caches whose objects belong to cold caches
+COLD = 1  # the state of these
 CHANGING_SECONDS = 1.0  # without anything new of a list
 
 # What is constant while a structure is on its list, and leads to what its figures are read from.
-MADE_OF = {"prudence_cache": ("number", "name", "nodes", "percpu", "domain", "stride", "slab_bytes", "object_size"),
+MADE_OF = {"prudence_cache": ("number", "name", "body", "percpu", "domain", "object_size"),
            "prudence_domain": ("generation", "name", "scheme", "kind")}
 
 LISTS = {"prudence_cache": "caches", "prudence_domain": "domains"}  # what bounds.PER_SAMPLE calls those on the lists
@@ -131,17 +132,19 @@ class Copy:
             "free_slabs"), 0)
         counts = dict.fromkeys(self.layout.counters_of("cache"), 0)
         domain = self.record("prudence_domain", cache["domain"])
-        if cache["percpu"]:
-            self.add_cpus(sums, counts, cache, domain["progress.completed"])
-        if cache["nodes"]:  # a cold cache has none
-            self.add_nodes(sums, counts, cache)
+        body = self.record("cache_body", cache["body"])
+        cold = cache["state"] == COLD  # it has no lines, and the body is another cache's
+        if not cold:
+            if cache["percpu"]:
+                self.add_cpus(sums, counts, cache["percpu"], body["stride"], domain["progress.completed"])
+            self.add_nodes(sums, counts, body)
+            self.count(counts, "cache_body", body)
         if cache["flags"] & COMMON:  # the cold caches count
             sums |= dict.fromkeys(("hits", "misses", "frees", "deferred_frees"), 0)
         sums["misses"] += cache["cold_allocations"]
         sums["frees"] += cache["cold_frees"]
         sums["deferred_frees"] += cache["cold_deferred"]
-        self.count(counts, "prudence_cache", cache)
-        return beside(self.figures_of(cache, domain.text("name"), sums, counts), counts)
+        return beside(self.figures_of(cache, body, cold, domain.text("name"), sums, counts), counts)
 
     def count(self, counts, structure, values):
         """Adds what a structure has of each counter."""
@@ -154,9 +157,9 @@ class Copy:
             "line.stack_word", "line.ring_head", "line.ring_tail", "closed", "closed_cookie", "size", "counts.stacked",
             "counts.unstacked", *{member for _, member in self.counted.get("cpu_cache", ())}), self.layout.number("percpu_stride"))
 
-    def add_cpus(self, sums, counts, cache, completed):
+    def add_cpus(self, sums, counts, first, object_stride, completed):
         stride, cpus = self.layout.number("percpu_stride"), self.layout.number("cpus")
-        lines = self.memory.read(cache["percpu"], stride * cpus)
+        lines = self.memory.read(first, stride * cpus)
         bits = self.layout.number("stack_count_bits")
         for cpu in range(cpus):
             line = self.line(lines, cpu * stride)
@@ -171,13 +174,13 @@ class Copy:
             sums["deferred_frees"] += tail
             sums["objects_cached"] += count + safe
             sums["objects_latent"] += latent - safe
-            sums["bytes_latent"] += (latent - safe) * cache["stride"]
+            sums["bytes_latent"] += (latent - safe) * object_stride
             sums["object_cache_size"] = max(sums["object_cache_size"], line["size"])
             self.count(counts, "cpu_cache", line)
 
-    def add_nodes(self, sums, counts, cache):
+    def add_nodes(self, sums, counts, body):
         size, nodes = self.layout.size("slab_node"), self.layout.number("nodes")
-        memory = self.memory.read(cache["nodes"], size * nodes)
+        memory = self.memory.read(body["nodes"], size * nodes)
         for at in range(nodes):
             node = Record(self.layout, "slab_node", memory, at * size)
             arriving = self.handed_over(node["handover"])
@@ -185,7 +188,7 @@ class Copy:
             sums["frees"] += node["counts.frees"]
             sums["deferred_frees"] += node["counts.deferred"]
             sums["objects_latent"] += node["latent"] + arriving
-            sums["bytes_latent"] += node["latent_bytes"] + arriving * cache["stride"]
+            sums["bytes_latent"] += node["latent_bytes"] + arriving * body["stride"]
             sums["free_slabs"] += node["free_slabs"]
             self.count(counts, "slab_node", node)
 
@@ -201,23 +204,23 @@ class Copy:
         return count
 
     @staticmethod
-    def figures_of(cache, domain, sums, counts):
-        stride, size, slab = cache["stride"], cache["object_size"], cache["slab_bytes"]
+    def figures_of(cache, body, cold, domain, sums, counts):
+        stride, size, slab = body["stride"], cache["object_size"], body["slab_bytes"]
         allocations = sums["hits"] + sums["misses"]
         live = max(0, allocations - sums["frees"] - sums["deferred_frees"])
         sums["frees"] = max(0, sums["frees"])
         del sums["misses"]
-        slabs = cache["slabs_now"]
+        slabs, slabs_peak = (0, 0) if cold else (body["slabs_now"], body["slabs_peak"])
         figures = {
             "name": cache.text("name"), "number": cache["number"], "domain": domain,
             "object_size": size, "object_stride": stride, "slab_size": slab, "allocations": allocations, **sums,
             "object_cache_churns": min(counts["refills"], counts["flushes"]),
             "slab_churns": min(counts["grows"], counts["shrinks"]),
-            "slabs_now": slabs, "slabs_peak": cache["slabs_peak"], "objects_live": live,
+            "slabs_now": slabs, "slabs_peak": slabs_peak, "objects_live": live,
             "bytes_live": live * stride, "bytes_cached": sums["objects_cached"] * stride,
             "bytes_slabs": slabs * slab, "bytes_free_slabs": sums["free_slabs"] * slab, "total_fragmentation": 0.0}
         if not cache["percpu"]:  # large blocks, each of its own size
-            held = signed(cache["large_grown"] - cache["large_shrunk"] & MASK)
+            held = signed(body["large_grown"] - body["large_shrunk"] & MASK)
             figures |= {"bytes_live": max(0, held - sums["bytes_latent"]), "bytes_slabs": max(0, held),
                         "bytes_free_slabs": 0, "free_slabs": 0}
         elif live and size:

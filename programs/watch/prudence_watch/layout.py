@@ -20,7 +20,7 @@ NUMBERS = {"pid": (1, 1 << 22), "cpus": (1, bounds.CPUS), "nodes": (1, bounds.NO
 # Not a suffix that metrics have, nor the beginning of what else is named.
 COUNTER = r"(?!.*_(total|created|info)$)(?!(cache|domain|process)_|(up|process)$)[a-z][a-z0-9_]*"
 # The places that a counter may be the sum of, by the group of figures that it belongs to: members, or variables of the process.
-PLACES = {"cache": r"(cpu_cache|slab_node)\.counts\.\w+|prudence_cache\.\w+", "domain": r"prudence_domain\.\w+", "process": r"\w+"}
+PLACES = {"cache": r"(cpu_cache|slab_node)\.counts\.\w+|cache_body\.\w+", "domain": r"prudence_domain\.\w+", "process": r"\w+"}
 
 
 class Counter:

@@ -64,7 +64,7 @@ void budget_stop(void)
 int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                       unsigned size)
 {
-    size_t bytes = (size_t)size * cache->stride;
+    size_t bytes = (size_t)size * cache->body->stride;
 
     return (int64_t)(load_relaxed(&cpu->line.ring_tail) ? 2 * bytes : bytes);
 }
@@ -157,7 +157,8 @@ unsigned budget_least(const struct prudence_cache *cache)
     int64_t bytes =
         (int64_t)min_size((size_t)kept_for_a_cpu(), (size_t)most_of_a_cpu()) / FLOOR_PART / 2;
 
-    unsigned least = (unsigned)clamp_size((size_t)bytes / cache->stride, 1, cache->size_min);
+    unsigned least =
+        (unsigned)clamp_size((size_t)bytes / cache->body->stride, 1, cache->body->size_min);
 
     return rings_are_many() ? (least + 1) / 2 : least;
 }
@@ -170,7 +171,7 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
     int64_t mine = budget_charge(cache, cpu, load_relaxed(&cpu->size));
     int64_t bytes = budget_charge(cache, cpu, size), after = now - mine + bytes;
 
-    return cache->sized || size <= budget_least(cache) ||
+    return cache->body->sized || size <= budget_least(cache) ||
            (fits_a_cpu(now - mine, bytes) &&
             (after <= kept_for_a_cpu() ||
              load_relaxed(&used_by_all.bytes) + bytes - mine <= shared()));
@@ -179,7 +180,7 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
 /* Returns whether the caches of a CPU may grow before demand asks for it. */
 bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
-    return cpu->size < OS_CACHE_START_BATCHES * cache->batch &&
+    return cpu->size < OS_CACHE_START_BATCHES * cache->body->batch &&
            load_relaxed(&slab_budgets[cpu->line.cpu].used) < most_of_a_cpu() / START_PART;
 }
 
@@ -195,7 +196,7 @@ static void weigh_from_now(struct cpu_cache *cpu)
  * stays. */
 bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
-    if (cache->sized) {
+    if (cache->body->sized) {
         change_anyway(cache, cpu, size);
     } else if (!raise_cpu(cache, cpu, size)) {
         size = (unsigned)min_size(size, budget_least(cache));

@@ -70,7 +70,7 @@ static void note_asked(struct cpu_cache *cpu)
 
 static bool can_shrink(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
-    return !cache->sized && load_relaxed(&cpu->size) > budget_least(cache);
+    return !cache->body->sized && load_relaxed(&cpu->size) > budget_least(cache);
 }
 
 /* Returns the next cache, or NULL at the end of a round. */

@@ -89,10 +89,10 @@ void decay_fork_child(void)
 /* Returns false if there is more. */
 static bool decay_nodes(struct prudence_cache *cache, unsigned *moves)
 {
-    unsigned most = (unsigned)(load_relaxed(&cache->slabs_now) / NODE_SLABS_A_VISIT) + 2;
+    unsigned most = (unsigned)(load_relaxed(&cache->body->slabs_now) / NODE_SLABS_A_VISIT) + 2;
 
     for (unsigned i = 0; i < os_node_count(); i++) {
-        while (node_decay(cache, &cache->nodes[i])) {
+        while (node_decay(cache, &cache->body->nodes[i])) {
             /* Other threads may bring more, but this is enough for a round. */
             if (!*moves)
                 return place.moves > most;

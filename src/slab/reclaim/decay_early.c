@@ -39,8 +39,9 @@ void decay_early_forget(const struct prudence_cache *cache)
  * stay, because their pages serve no other cache. */
 static bool has_free_slabs(const struct prudence_cache *cache, unsigned node)
 {
-    return !load_relaxed(&cache->window) &&
-           load_relaxed(&cache->nodes[node].free_noted) * cache->slab_bytes >= WORTH_BYTES;
+    return !load_relaxed(&cache->body->window) &&
+           load_relaxed(&cache->body->nodes[node].free_noted) * cache->body->slab_bytes >=
+               WORTH_BYTES;
 }
 
 /* Returns, held, a cache with free slabs on the node, or NULL if none was found or the list is in
@@ -79,7 +80,7 @@ void decay_early(unsigned node, size_t bytes)
     os_hands_full();
     cache = hold_one(node);
     if (cache) {
-        node_shrink_until(&cache->nodes[node], 0, max_size(bytes, EARLY_BYTES));
+        node_shrink_until(&cache->body->nodes[node], 0, max_size(bytes, EARLY_BYTES));
         cache_let_go(cache);
     }
     os_hands_empty();

@@ -38,5 +38,5 @@ void decay_visit_and_drive(void)
  */
 bool decay_visit_count_bypass(struct prudence_cache *cache)
 {
-    return add_relaxed(&cache->busy_bypasses, 1) % BYPASSES_A_VISIT == 0;
+    return add_relaxed(&cache->body->busy_bypasses, 1) % BYPASSES_A_VISIT == 0;
 }

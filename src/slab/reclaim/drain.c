@@ -274,7 +274,7 @@ bool drain_leaves_latent(struct prudence_cache *cache)
         if (latent_cache_count(cpu_cache_of(cache, i)))
             return true;
     for (unsigned i = 0; i < os_node_count(); i++)
-        if (node_latent_objects(&cache->nodes[i], &bytes))
+        if (node_latent_objects(&cache->body->nodes[i], &bytes))
             return true;
     return false;
 }
@@ -334,7 +334,7 @@ size_t drain_array_bytes(const struct prudence_cache *cache)
 /* Closes all batches, and moves safe objects to the nodes, also free ones if `free_ones`. */
 void drain_cache(struct prudence_cache *cache, bool free_ones)
 {
-    drain_then_shrink(cache, free_ones, cache->free_limit);
+    drain_then_shrink(cache, free_ones, cache->body->free_limit);
 }
 
 /* Does the same without disturbing another CPU or waiting for a lock: visits the caller's own CPU
@@ -349,7 +349,7 @@ void drain_here(struct prudence_cache *cache)
         sift_nodes(cache);
     }
     for (unsigned node = 0; node < os_node_count(); node++)
-        node_try_shrink(&cache->nodes[node], cache->free_limit);
+        node_try_shrink(&cache->body->nodes[node], cache->body->free_limit);
 }
 
 static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
@@ -429,7 +429,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
     size_t moved = 0;
 
     if (!cache->percpu || !os_percpu_reaches_others() ||
-        !is_time_again(&cache->quiet_checked_at, os_clock_ns(), QUIET_NS))
+        !is_time_again(&cache->body->quiet_checked_at, os_clock_ns(), QUIET_NS))
         return false;
     for (unsigned i = 0; i < os_cpu_count(); i++) {
         struct cpu_cache *cpu = cpu_cache_of(cache, i);
@@ -445,7 +445,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
         store_relaxed(&cpu->quiet_tail, tail);
         moved += drained;
         if (drained)
-            add_relaxed(&cache->remote_drains, 1);
+            add_relaxed(&cache->body->remote_drains, 1);
     }
     return moved > 0;
 }
@@ -485,10 +485,10 @@ static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cac
     if (is_at_rest(had, pops))
         unwanted = count;
     else if ((word != before || deferred) &&
-             (unwanted < count / 2 || unwanted * cache->stride < UNWANTED_LEAST))
+             (unwanted < count / 2 || unwanted * cache->body->stride < UNWANTED_LEAST))
         unwanted = 0;
     place->unwanted = (unsigned)unwanted;
-    place->left += (count - unwanted) * cache->stride;
+    place->left += (count - unwanted) * cache->body->stride;
 }
 
 static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *place)
@@ -544,7 +544,7 @@ bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, 
         look_at_cpu(cache, cpu, place);
         note_ring(cpu);
         if (place->unwanted)
-            add_relaxed(&cache->remote_drains, 1);
+            add_relaxed(&cache->body->remote_drains, 1);
     }
     while (has_unwanted(cpu, place)) {
         if (!*moves)
@@ -595,5 +595,5 @@ uint64_t drain_cached(const struct prudence_cache *cache)
 
     for (unsigned i = 0; i < os_cpu_count(); i++)
         objects += stack_count(&cpu_cache_of(cache, i)->line);
-    return objects * cache->stride;
+    return objects * cache->body->stride;
 }

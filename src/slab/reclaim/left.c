@@ -67,11 +67,12 @@ static unsigned look(const struct prudence_cache *cache, struct cpu_cache *left[
 /* Empties a CPU that was left, and returns the size of its caches. */
 static unsigned take_place_of(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    struct slab_node *node = node_here(cache), *its = &cache->nodes[os_node_of_cpu(cpu->line.cpu)];
+    struct slab_node *node = node_here(cache),
+                     *its = &cache->body->nodes[os_node_of_cpu(cpu->line.cpu)];
     unsigned size = load_relaxed(&cpu->size);
 
     drain_left(cache, cpu);
-    add_relaxed(&cache->remote_drains, 1);
+    add_relaxed(&cache->body->remote_drains, 1);
     if (its != node)
         store_relaxed(&node->helper, its);
     return size;
@@ -90,12 +91,12 @@ static bool thread_stays(struct cpu_cache *cpu)
 static unsigned make_place(struct prudence_cache *cache)
 {
     struct cpu_cache *left[AT_A_TIME] = {NULL};
-    unsigned wanted = cpus_wanted(), used = 0, size = cache->size_min;
+    unsigned wanted = cpus_wanted(), used = 0, size = cache->body->size_min;
 
     if (wanted < os_cpu_count())
         used = look(cache, left);
-    if (load_relaxed(&cache->crowded) != (used >= wanted))
-        store_relaxed(&cache->crowded, used >= wanted);
+    if (load_relaxed(&cache->body->crowded) != (used >= wanted))
+        store_relaxed(&cache->body->crowded, used >= wanted);
     for (unsigned i = 0; i < AT_A_TIME && left[i] && used >= wanted; i++, used--)
         size = (unsigned)max_size(size, take_place_of(cache, left[i]));
     return size;
@@ -103,10 +104,11 @@ static unsigned make_place(struct prudence_cache *cache)
 
 bool left_follow(struct prudence_cache *cache)
 {
-    unsigned size = cache->size_min;
+    unsigned size = cache->body->size_min;
 
     if (os_cpu_count() > FEW_CPUS && os_percpu_reaches_others()) {
-        if (load_relaxed(&cache->crowded) && !thread_stays(cpu_cache_of(cache, os_cpu_current())))
+        if (load_relaxed(&cache->body->crowded) &&
+            !thread_stays(cpu_cache_of(cache, os_cpu_current())))
             return false;
         size = make_place(cache);
     }

@@ -12,7 +12,7 @@ bool left_follow(struct prudence_cache *cache);
  * does. */
 static inline bool left_grow(struct prudence_cache *cache)
 {
-    return OS_REMOTE_IS_QUICK ? left_follow(cache) : cpu_cache_grow(cache, cache->size_min);
+    return OS_REMOTE_IS_QUICK ? left_follow(cache) : cpu_cache_grow(cache, cache->body->size_min);
 }
 
 #endif /* SLAB_RECLAIM_LEFT_H */

@@ -43,7 +43,7 @@ static size_t drain_for(const struct prudence_cache *wants)
  * of the last one. */
 static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *reclaim)
 {
-    if (!reclaim->go_on || limit_used() < cache->slab_bytes ||
+    if (!reclaim->go_on || limit_used() < cache->body->slab_bytes ||
         os_clock_ns() - reclaim->began >= load_relaxed(&slab_wait_max))
         return false;
     os_sleep_ns(reclaim->pause);
@@ -76,7 +76,7 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
     bytes = drain_for(cache);
     if (limit_used() > 0 && gp_may_wait()) {
         add_relaxed(&wait_counts.pressure_waits, 1);
-        add_relaxed(&cache->pressure_waits, 1);
+        add_relaxed(&cache->body->pressure_waits, 1);
         os_event(pressure_wait, cache, 1);
         reclaim->go_on = wait_for_domains(reclaim->began);
         os_event(pressure_done, cache, (unsigned)reclaim->go_on);

@@ -58,7 +58,7 @@ static void make_cache(bool sequences)
     while (stack_count(&cpu_0()->line) < cpu_0()->size) {
         void *object;
 
-        explore_assert(node_take(cache, &cache->nodes[0], &object, 1) == 1);
+        explore_assert(node_take(cache, &cache->body->nodes[0], &object, 1) == 1);
         give_back(object);
     }
 }
@@ -109,7 +109,8 @@ static void pre_flush_by_owning(void)
 /* No thread has driven a grace period. */
 static void nothing_moved_is_safe(void)
 {
-    for (struct transfer_batch *batch = cache->nodes[0].handover; batch; batch = batch->next) {
+    for (struct transfer_batch *batch = cache->body->nodes[0].handover; batch;
+         batch = batch->next) {
         explore_assert(batch->count == 1 && batch->objects[0] == objects[0]);
         explore_assert(!gp_poll(&prudence_default, batch->cookie));
         explore_note();
@@ -236,7 +237,7 @@ static uintptr_t fork_owner;
  * it is the owner at that time. */
 static void repair(const struct os_percpu_line *line)
 {
-    const struct cpu_note *note = &cache->fork_notes[0];
+    const struct cpu_note *note = &cache->body->fork_notes[0];
 
     if (copied_count > (note->stack_word & STACK_COUNT_MASK))
         copied_count = (unsigned)(note->stack_word & STACK_COUNT_MASK);
@@ -260,7 +261,7 @@ static void forks(void *unused)
     copied_count = stack_count(line);
     copied_head = load_relaxed(&line->ring_head);
     copied_tail = load_relaxed(&line->ring_tail);
-    if (cache->fork_notes)
+    if (cache->body->fork_notes)
         repair(line);
     slab_fork_done();
     explore_note();

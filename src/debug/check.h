@@ -35,7 +35,7 @@ static inline uint32_t release_trace_of_word(uint64_t word)
 
 static inline bool is_checked(const struct prudence_cache *cache)
 {
-    return cache->extensions & EXTENSION_BIT(CHECK_EXTENSION);
+    return load_relaxed(&cache->extensions) & EXTENSION_BIT(CHECK_EXTENSION);
 }
 
 /* Returns the words of a checked slab, one for each object, changed atomically; NULL if not

@@ -168,7 +168,7 @@ static size_t alloc_bulk(struct prudence_cache *cache, size_t count, void **obje
 {
     size_t done;
 
-    if (unlikely(!cache->percpu)) {
+    if (unlikely(!load_relaxed(&cache->percpu))) {
         object_refuse_block(cache, what);
         return 0;
     }

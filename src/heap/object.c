@@ -29,7 +29,7 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
     void *object;
 
     cache_require(cache, what);
-    if (unlikely(!cache->percpu))
+    if (unlikely(!load_relaxed(&cache->percpu)))
         return object_refuse_block(cache, what);
     profile_entry = __builtin_frame_address(0);
     nested_depth++;

@@ -383,9 +383,8 @@ static void list_as_warm(struct prudence_cache *cache)
 
 /*
  * Makes a warm cache of a cold one. The caller holds slab_caches_lock. A thread that finds the
- * cache warm by cache_is_cold() also finds the parts. A thread that finds no extension does not
- * look any further, so the extension goes after a fence of all CPUs; without the fence it stays,
- * and costs each miss a call.
+ * cache warm by cache_is_cold() also finds the parts, and so does a thread that finds no extension,
+ * which looks no further.
  */
 static void warm(struct prudence_cache *cache, struct cache_body *body, void *lines,
                  uint32_t extension)
@@ -396,8 +395,7 @@ static void warm(struct prudence_cache *cache, struct cache_body *body, void *li
     lines_install(cache, lines, others);
     list_as_warm(cache);
     store_release(&cache->state, (uint8_t)CACHE_WARM); /* pairs with cache_is_cold() */
-    if (os_percpu_fence_all())
-        store_relaxed(&cache->extensions, others);
+    store_release(&cache->extensions, others);         /* pairs with cache_extensions() */
 }
 
 /*

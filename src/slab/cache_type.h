@@ -57,13 +57,13 @@ struct prudence_cache {
     uint64_t window_mask; /* mask that turns an address into an offset in the place */
     struct grid window_grid;
     uint32_t cpus;       /* number of lines at `fast_percpu`, for inlined code */
-    uint32_t extensions; /* one bit each (extension.h) */
+    uint32_t extensions; /* one bit each (extension.h); atomic */
 
     /* All that calls of a cold cache (heap/cold.c) need besides, in one cache line. Later they are
      * as constant as the rest. */
     /* The first CPU's cpu_cache; NULL for large blocks. While the cache is cold, any address that
      * is not NULL. */
-    void *percpu;
+    void *percpu; /* atomic while the cache may be cold */
     /* That of `common` while the cache is cold, so constants can be read at any time. Atomic:
      * written once more, when the cache becomes warm. */
     struct cache_body *body;
@@ -164,18 +164,27 @@ static inline bool cache_is_destroyed(const struct prudence_cache *cache)
     return unlikely(load_relaxed(&cache->state) == CACHE_DESTROYED);
 }
 
+/* Returns the extensions. Acquire: pairs with warm() in cache.c, so a thread that finds none also
+ * finds the body and the lines of a cache that was cold. */
+static inline uint32_t cache_extensions(const struct prudence_cache *cache)
+{
+    return load_acquire(&cache->extensions);
+}
+
 /* Returns whether fast paths serve the objects of all slabs except those with an extension of their
  * own. */
 static inline bool cache_is_plain(const struct prudence_cache *cache)
 {
-    return likely(os_percpu_rseq) && likely(!cache->extensions) && likely(cache->percpu != NULL);
+    return likely(os_percpu_rseq) && likely(!cache_extensions(cache)) &&
+           likely(cache->percpu != NULL);
 }
 
 /* Returns whether os_percpu_locked_pop() and its like take the place of the fast paths, except in
  * slabs with an extension of their own. */
 static inline bool cache_is_locked(const struct prudence_cache *cache)
 {
-    return unlikely(!os_percpu_rseq) && likely(!cache->extensions) && likely(cache->percpu != NULL);
+    return unlikely(!os_percpu_rseq) && likely(!cache_extensions(cache)) &&
+           likely(cache->percpu != NULL);
 }
 
 /* Parameters of cache_create() (cache.h). */

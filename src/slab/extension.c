@@ -52,7 +52,7 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 
 /* ------------------------------------------------------------------------------------ the steps */
 
-#define OF_CACHE cache->extensions
+#define OF_CACHE load_relaxed(&cache->extensions)
 #define OF_SLAB  load_relaxed(&slab->extensions)
 #define OF_ALL   (EXTENSION_BIT(OS_EXTENSIONS) - 1)
 

@@ -79,7 +79,7 @@ static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_
 
 void *gate_alloc(struct prudence_cache *cache, size_t size, os_alloc_flags flags)
 {
-    if (unlikely(load_relaxed(&cache->extensions)))
+    if (unlikely(cache_extensions(cache)))
         return alloc_extended(cache, size ? size : cache->object_size, flags);
     return gate_take(cache, flags);
 }
@@ -90,7 +90,7 @@ size_t gate_alloc_bulk(struct prudence_cache *cache, size_t count, void **object
 {
     size_t done = 0;
 
-    if (likely(!load_relaxed(&cache->extensions)))
+    if (likely(!cache_extensions(cache)))
         return alloc_bulk_from_cache(cache, count, objects, flags);
     while (done < count && (objects[done] = gate_alloc(cache, 0, flags)))
         done++;

@@ -42,7 +42,8 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
 }
 
 /* A separate function, so that allocations that are only counted save no registers. */
-void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
+static __attribute__((noinline)) void *alloc_counted(struct prudence_cache *cache, size_t size,
+                                                     const char *what)
 {
     void *object = NULL;
 
@@ -54,6 +55,16 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
         object = profile_alloc_counted(&cache_body_of(cache)->slab_percpu, size);
     }
     return object ? object : object_alloc_slower(cache, size, what);
+}
+
+/* The holder of a number is served here, without a call. */
+void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
+{
+    void *object = NULL;
+
+    if (likely(cache) && unlikely(cache_is_locked(cache)))
+        object = os_percpu_held_pop(cache->percpu);
+    return likely(object) ? object : alloc_counted(cache, size, what);
 }
 
 /* Returns the slab of an object in a common cache (cold.c). Reports all other objects. */
@@ -111,10 +122,10 @@ void object_settle(void)
 }
 
 /* Returns whether the locked path may serve an object of this slab. */
-static bool is_locked(const struct slab *slab)
+static inline bool is_locked(const struct slab *slab)
 {
-    return likely(slab) && cache_is_locked(slab->cache) && likely(!slab->alone) &&
-           likely(!load_relaxed(&slab->extensions));
+    return unlikely(!os_percpu_rseq) && likely(slab) && cache_is_locked(slab->cache) &&
+           likely(!slab->alone) && likely(!load_relaxed(&slab->extensions));
 }
 
 /* Returns whether nested_end() took the object. The library itself names the cache wherever it
@@ -126,11 +137,13 @@ static bool is_ended_aside(const struct prudence_cache *cache, const struct slab
            nested_end(slab, object, object_call_is_nested(), deferred, what);
 }
 
-static inline void free_by_gate(struct prudence_cache *cache, void *object, struct slab *slab,
-                                const char *what)
+static __attribute__((noinline)) void free_otherwise(struct prudence_cache *cache, void *object,
+                                                     struct slab *slab, const char *what)
 {
     int saved_errno = errno;
 
+    if (unlikely(is_locked(slab)) && os_percpu_locked_push(slab->cache->percpu, object))
+        return;
     if (object && !is_ended_aside(cache, slab, object, false, what)) {
         gate_free(likely(slab) ? slab : object_report(cache, object, what), object, what);
         background_visit(__builtin_return_address(0));
@@ -141,15 +154,18 @@ static inline void free_by_gate(struct prudence_cache *cache, void *object, stru
 void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                       const char *what)
 {
-    if (likely(!is_locked(slab)) || unlikely(!os_percpu_locked_push(slab->cache->percpu, object)))
-        free_by_gate(cache, object, slab, what);
+    if (likely(!is_locked(slab)) || unlikely(!os_percpu_held_push(slab->cache->percpu, object)))
+        free_otherwise(cache, object, slab, what);
 }
 
-static inline void free_deferred_by_gate(struct prudence_cache *cache, void *object,
-                                         struct slab *slab, const char *what)
+static __attribute__((noinline)) void free_deferred_otherwise(struct prudence_cache *cache,
+                                                              void *object, struct slab *slab,
+                                                              const char *what)
 {
     int saved_errno = errno;
 
+    if (unlikely(is_locked(slab)) && os_percpu_locked_append(slab->cache->percpu, object))
+        return;
     if (object && !is_ended_aside(cache, slab, object, true, what)) {
         gate_free_deferred(likely(slab) ? slab : object_report(cache, object, what), object, what);
         background_visit(NULL);
@@ -160,8 +176,8 @@ static inline void free_deferred_by_gate(struct prudence_cache *cache, void *obj
 void object_free_deferred_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                                const char *what)
 {
-    if (likely(!is_locked(slab)) || unlikely(!os_percpu_locked_append(slab->cache->percpu, object)))
-        free_deferred_by_gate(cache, object, slab, what);
+    if (likely(!is_locked(slab)) || unlikely(!os_percpu_held_append(slab->cache->percpu, object)))
+        free_deferred_otherwise(cache, object, slab, what);
 }
 
 /* Defers `old` before asking for memory. So `old` is not lost if there is none, and may be among

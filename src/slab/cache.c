@@ -188,7 +188,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->slab_extensions = (uint16_t)of_slabs;
     cache->fast_percpu = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
-    cache->cpus = os_cpu_count();
+    cache->cpus = os_percpu_rseq ? os_cpu_count() : 0;
     cache->window_words.base = OS_WINDOW_NOWHERE;
 }
 

@@ -56,7 +56,7 @@ struct prudence_cache {
     struct os_window_words window_words;
     uint64_t window_mask; /* mask that turns an address into an offset in the place */
     struct grid window_grid;
-    uint32_t cpus;       /* number of lines at `fast_percpu`, for inlined code */
+    uint32_t cpus; /* number of lines at `fast_percpu`, for inlined code; 0 without sequences */
     uint32_t extensions; /* one bit each (extension.h); atomic */
 
     /* All that calls of a cold cache (heap/cold.c) need besides, in one cache line. Later they are

@@ -108,8 +108,8 @@ extern HIDDEN void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
 /* Offset of this thread's struct rseq from the thread pointer; of a dummy on CPU 0 without rseq. */
 extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
 
-/* Each also declares os_percpu_cpus, the number of CPUs that have lines: all numbers below it.
- * Sequences compare with this number. Constant after start. */
+/* Each also declares os_percpu_cpus, the number of CPUs whose lines sequences may use: all numbers
+ * below it. 0 without sequences, so those of the fast paths end at once. Constant after start. */
 #if defined(__x86_64__) && defined(__LP64__)
 #include "os_percpu_x86_64.h"
 #elif defined(__aarch64__) && defined(__AARCH64EL__)
@@ -227,6 +227,82 @@ static inline bool os_percpu_visit_remote(struct os_percpu_line *line, const voi
     visit(line, data);
     os_percpu_release(line);
     return true;
+}
+
+/* ---------------------------------------------------------- as the owner of a line: what sequences do */
+
+static inline __attribute__((always_inline)) bool held_pop(struct os_percpu_line *line,
+                                                           void **object)
+{
+    uint64_t word = load_relaxed(&line->stack_word);
+    unsigned count = (unsigned)(word & STACK_COUNT_MASK);
+
+    if (unlikely(!count))
+        return false;
+    *object = line->stack[count - 1];
+    line->stack[count - 1] = NULL; /* leak checkers look for pointers */
+    store_relaxed(&line->stack_word, word + STACK_POP);
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool held_push(struct os_percpu_line *line,
+                                                            void **object)
+{
+    unsigned count = stack_count(line);
+
+    if (unlikely(count >= line->limit) || unlikely(line->stack[(long)count - 1] == *object))
+        return false;
+    line->stack[count] = *object;
+    store_relaxed(&line->stack_word, load_relaxed(&line->stack_word) + 1);
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool held_append(struct os_percpu_line *line,
+                                                              void **object)
+{
+    uint64_t tail = load_relaxed(&line->ring_tail);
+
+    if (unlikely(os_percpu_is_at_stop(line)) ||
+        unlikely(line->ring[(tail - 1) & line->ring_mask] == *object))
+        return false;
+    line->ring[tail & line->ring_mask] = *object;
+    store_relaxed(&line->ring_tail, tail + 1);
+    return true;
+}
+
+/* Inlined, so that the holder's way has no call. `act` is a constant. */
+static inline __attribute__((always_inline)) bool
+os_percpu_held_do(bool (*act)(struct os_percpu_line *line, void **object), void *lines,
+                  void **object)
+{
+    struct os_percpu_line *line = os_percpu_step_in(lines);
+    bool done;
+
+    if (unlikely(!line))
+        return false;
+    done = act(line, object);
+    os_percpu_step_out();
+    return done;
+}
+
+/* Do what the sequences do if this thread holds a number, else nothing. Return NULL or false if
+ * os_percpu_locked_pop() and its like must be called. Async-signal-safe. */
+static inline __attribute__((always_inline)) void *os_percpu_held_pop(void *lines)
+{
+    void *object = NULL;
+
+    os_percpu_held_do(held_pop, lines, &object);
+    return object;
+}
+
+static inline __attribute__((always_inline)) bool os_percpu_held_push(void *lines, void *object)
+{
+    return os_percpu_held_do(held_push, lines, &object);
+}
+
+static inline __attribute__((always_inline)) bool os_percpu_held_append(void *lines, void *object)
+{
+    return os_percpu_held_do(held_append, lines, &object);
 }
 
 #endif /* OS_POSIX_PERCPU_H */

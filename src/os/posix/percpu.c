@@ -170,12 +170,12 @@ void posix_percpu_start(bool wanted)
 {
     static bool said;
 
-    os_percpu_cpus = os_cpu_count();
     owned_lines_start();
     os_percpu_rseq = false;
     os_percpu_rseq_offset = offset_without_rseq();
     os_percpu_why_not = why_not(wanted);
     os_percpu_rseq = !os_percpu_why_not;
+    os_percpu_cpus = os_percpu_rseq ? os_cpu_count() : 0;
     number_source = glibc_registered() ? NUMBERS_BY_KERNEL : NUMBERS_KEPT;
     hold_start(!os_percpu_rseq && !RACE_DETECTOR_BUILD);
     if (os_percpu_rseq)
@@ -191,7 +191,7 @@ void posix_percpu_start(bool wanted)
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
 {
     posix_cpu_inject(cpus, nodes, current);
-    os_percpu_cpus = cpus;
+    os_percpu_cpus = 0;
     os_percpu_rseq = false;
     os_percpu_why_not = "injected topology";
     posix_threads_injected = cpus;
@@ -310,7 +310,7 @@ static struct os_percpu_line *take_by_number(void *lines, const void *token)
     uint32_t number = number_known();
     struct os_percpu_line *line;
 
-    if (unlikely(!kept.takes) || unlikely(number >= os_percpu_cpus)) {
+    if (unlikely(!kept.takes) || unlikely(number >= os_cpu_count())) {
         number = number_look_up();
         if (number_source != NUMBERS_ASKED)
             hold_take(number, true);

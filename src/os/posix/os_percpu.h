@@ -261,11 +261,12 @@ static inline __attribute__((always_inline)) bool held_append(struct os_percpu_l
                                                               void **object)
 {
     uint64_t tail = load_relaxed(&line->ring_tail);
+    void **slot =
+        (void **)(line->ring_turn + tail * sizeof(void *)); /* NOLINT(performance-no-int-to-ptr) */
 
-    if (unlikely(os_percpu_is_at_stop(line)) ||
-        unlikely(line->ring[(tail - 1) & line->ring_mask] == *object))
+    if (unlikely((uint32_t)tail == line->stop) || unlikely(slot[-1] == *object))
         return false;
-    line->ring[tail & line->ring_mask] = *object;
+    *slot = *object;
     store_relaxed(&line->ring_tail, tail + 1);
     return true;
 }
@@ -275,13 +276,14 @@ static inline __attribute__((always_inline)) bool
 os_percpu_held_do(bool (*act)(struct os_percpu_line *line, void **object), void *lines,
                   void **object)
 {
+    struct os_percpu_hold *hold = os_percpu_hold;
     struct os_percpu_line *line = os_percpu_step_in(lines);
     bool done;
 
     if (unlikely(!line))
         return false;
     done = act(line, object);
-    os_percpu_step_out();
+    os_percpu_step_out_of(hold);
     return done;
 }
 

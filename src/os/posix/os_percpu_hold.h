@@ -51,12 +51,18 @@ static inline struct os_percpu_line *os_percpu_step_in(void *lines)
     return NULL;
 }
 
-/* Release: pairs with the acquire of the threads that look whether the line is free. */
-static inline void os_percpu_step_out(void)
+/* Release: pairs with the acquire of the threads that look whether the line is free. `hold` is this
+ * thread's record. */
+static inline void os_percpu_step_out_of(struct os_percpu_hold *hold)
 {
-    store_release(&os_percpu_hold->inside, (struct os_percpu_line *)NULL);
+    store_release(&hold->inside, (struct os_percpu_line *)NULL);
     compiler_barrier();
     os_busy = 0;
+}
+
+static inline void os_percpu_step_out(void)
+{
+    os_percpu_step_out_of(os_percpu_hold);
 }
 
 /* Returns whether the calling thread owns the line by its record. */

@@ -170,6 +170,11 @@ COLD_TEST(a_cold_cache_counts_its_objects)
     assert_int_equal(stats.frees, 1);
     assert_int_equal(stats.deferred_frees, 1);
     assert_int_equal(stats.objects_live, 1);
+    assert_int_equal(stats.slabs_now, 0); /* counted at the common cache */
+    assert_int_equal(stats.slabs_peak, 0);
+    assert_int_equal(stats.refills, 0);
+    assert_int_equal(stats.objects_cached, 0);
+    assert_true(stats_of(cache->common).slabs_now > 0);
     assert_int_equal(stats_of(other).objects_live, 1);
     assert_int_equal(stats_of(cache->common).objects_live, 0); /* none counts twice */
     assert_int_equal(prudence_cache_destroy(cache), EBUSY);

@@ -119,6 +119,7 @@ static void machine_make(void)
     os_percpu_owned_lines = owned;
     os_percpu_rseq_offset = (char *)&own_rseq - (char *)__builtin_thread_pointer();
     os_percpu_rseq = true;
+    os_percpu_cpus = own.cpus;
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
     register_readers();
 }

@@ -229,7 +229,7 @@ static inline bool os_percpu_visit_remote(struct os_percpu_line *line, const voi
     return true;
 }
 
-/* ---------------------------------------------------------- as the owner of a line: what sequences do */
+/* ---------------------------------------------------- what sequences do, as the owner of a line */
 
 static inline __attribute__((always_inline)) bool held_pop(struct os_percpu_line *line,
                                                            void **object)

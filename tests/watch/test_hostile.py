@@ -164,7 +164,8 @@ class Figures(Forged):
     def test_numbers_of_any_size(self):
         """Sums, rates and shares of the largest ones are shown, too."""
         of = forged.add_caches(forged.figures(), 1)
-        of.set(CACHE + 80, *[-1] * 20)
+        of.set(CACHE + 80, *[-1] * 4)
+        of.set(CACHE + forged.BODY + 8, *[-1] * 11)
         of.set(CPUS, *[-1] * 64)
         of.set(OTHERS, *[-1] * 16)
         of.set(OTHERS + 16, 0)

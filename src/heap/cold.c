@@ -50,7 +50,8 @@ void cold_note_destroyed(void)
 
 /* ------------------------------------------------------------------------------- which are cold */
 
-/* Tools watch the objects of common slabs as well, under the same size. */
+/* ThreadSanitizer and zeroing know the objects of common slabs as well. Red zones would move the
+ * objects off the alignment that the size of a common cache gives. */
 #define MAY_BE_COLD EXTENSION_BIT(INSTRUMENTS_EXTENSION)
 
 /* Returns whether the common cache can serve the layout. */
@@ -58,8 +59,8 @@ static bool can_be_cold(const struct cache_layout *layout)
 {
     uint32_t of_slabs;
 
-    return layout->named && !layout->flags && !layout->constructor && !layout->destructor &&
-           !layout->object_cache_bytes &&
+    return layout->named && !slab_redzone && !layout->flags && !layout->constructor &&
+           !layout->destructor && !layout->object_cache_bytes &&
            (!layout->domain || layout->domain == gp_default_domain()) &&
            layout->object_size <= COMMON_MAX && layout->alignment <= CACHE_LINE &&
            !(extensions_wanted(layout, &of_slabs) & ~MAY_BE_COLD);

@@ -7,7 +7,7 @@
  * not sampled. Check comes before all extensions that act on an object that may have been freed
  * before. Red zones come after instruments, which look at a new object before anything is written
  * there. Shuffle and quarantine come last, because to all others a resting object is free. A cache
- * that one of these wants is never cold.
+ * that one of these wants is never cold, except for instruments without red zones.
  */
 #include "debug/check.h"
 #include "debug/closed.h"

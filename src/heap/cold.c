@@ -12,11 +12,11 @@
  * gate, and no fast path has to know about cold caches.
  *
  * A cache becomes warm when it is used: COLD_ROUND allocations are a round, and if at most BUSY
- * rounds of all cold caches have begun since the last round of this one, it makes more than one part
- * in BUSY of all cold allocations. (The count of rounds may wrap, which makes one cache warm too
- * early.) The cache then gets a body and lines (cache_warm), and slabs of its own. Objects in common
- * slabs stay there until they are freed. A warm cache stays warm; decay takes slabs and arrays that
- * are not used.
+ * rounds of all cold caches have begun since the last round of this one, it makes more than one
+ * part in BUSY of all cold allocations. (The count of rounds may wrap, which makes one cache warm
+ * too early.) The cache then gets a body and lines (cache_warm), and slabs of its own. Objects in
+ * common slabs stay there until they are freed. A warm cache stays warm; decay takes slabs and
+ * arrays that are not used.
  */
 #include "heap/cold.h"
 

@@ -287,7 +287,7 @@ TEST(addresses_go_back)
     size_t before = address_space();
 
     grow(cache, 0, 2);
-    assert_non_null(cache->window);
+    assert_non_null(cache->body->window);
     assert_true(address_space() >= before + ((size_t)64 << 20));
     shrink(0, 2);
     assert_true(address_space() >= before + ((size_t)64 << 20)); /* for the next slabs */

@@ -5,7 +5,7 @@
 //! nor a word of their own. A value that its owner drops or takes out is finished in Rust; then the
 //! destructor must pass over its memory. [`FINISHED`] tells it so.
 
-use crate::deferred;
+use crate::garbage;
 use crate::epoch::{Pointer, Shared};
 use crate::wait;
 use prudence_sys as sys;
@@ -50,7 +50,7 @@ unsafe extern "C" fn destroy<T>(memory: *mut c_void, _: *mut c_void) {
     if FINISHED.with(Cell::get) != memory {
         // SAFETY: the library calls this once for each value that was freed or deferred, when nobody
         // else has it.
-        deferred::contain(|| unsafe { ptr::drop_in_place(memory.cast::<T>()) });
+        garbage::contain(|| unsafe { ptr::drop_in_place(memory.cast::<T>()) });
     }
 }
 

@@ -32,9 +32,12 @@
 #![warn(missing_docs)]
 
 mod cache;
-mod deferred;
+mod garbage;
 pub mod epoch;
 mod global;
+mod owned_sections;
+pub mod seize;
+mod thread_id;
 mod wait;
 
 pub use cache::{Cache, CacheBox};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Waiting for readers, and for what was deferred.
 
+use crate::owned_sections;
 use prudence_sys as sys;
 use std::io;
 use std::time::Instant;
@@ -31,8 +32,12 @@ pub fn synchronize() {
 ///
 /// `EDEADLK` where the wait could never end: while this thread is pinned, or in a deferred function.
 pub fn barrier() -> io::Result<()> {
-    // SAFETY: takes nothing; may be called in any thread.
-    check(unsafe { sys::prudence_barrier() })
+    // The first runs the sweeps of the threads' bags, the second what was in the bags.
+    for _ in 0..2 {
+        // SAFETY: takes nothing; may be called in any thread.
+        check(unsafe { sys::prudence_barrier() })?;
+    }
+    owned_sections::barrier()
 }
 
 /// What [`flush_until`] found.

@@ -8,7 +8,8 @@
 //! entered and before it is left, so a handler that sees the old count enters a nested section.
 
 use super::{Collector, Shared};
-use crate::{deferred, global};
+use crate::garbage::{Entry, EPOCHS};
+use crate::global;
 use prudence_sys as sys;
 use std::cell::Cell;
 use std::fmt;
@@ -119,12 +120,11 @@ impl Guard {
     where
         F: FnOnce() -> R,
     {
-        let function = move || drop(function());
         if self.protects {
-            // SAFETY: as the caller promises.
-            unsafe { deferred::after_readers(function) }
+            // SAFETY: as the caller promises. The reference is to a static.
+            unsafe { EPOCHS.add(Entry::new(move |_| drop(function()))) }
         } else {
-            function();
+            drop(function());
         }
     }
 
@@ -164,6 +164,7 @@ impl Guard {
     /// Requests a grace period, so that what was deferred ends soon. Never waits.
     pub fn flush(&self) {
         if self.protects {
+            EPOCHS.flush();
             // SAFETY: takes nothing; may be called in any thread.
             unsafe { sys::prudence_gp_start_poll() };
         }

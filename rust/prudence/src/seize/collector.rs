@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+//! Collectors: what was retired for one data structure, and ends with it at the latest.
+//!
+//! Guards are sections of the library's default domain, and so those of all collectors. But what is
+//! retired belongs to one collector. One that is dropped has no guard, because they borrow it. So it
+//! calls its reclaimers at once, also while the thread is pinned by others, and values may borrow
+//! what outlives the collector.
+
+use super::{reclaim, LocalGuard, OwnedGuard};
+use crate::garbage::{Entry, Garbage, CAPACITY};
+use crate::global;
+use prudence_sys as sys;
+use std::fmt;
+use std::mem::{self, ManuallyDrop};
+use std::ptr::NonNull;
+
+/// What guards protect, and what keeps retired values until no guard protects them.
+///
+/// A data structure has one of its own. When the collector is dropped, all values that were retired
+/// with it have been reclaimed.
+pub struct Collector {
+    /// This has one reference.
+    garbage: NonNull<Garbage>,
+}
+
+// SAFETY: any thread may enter and retire. Who retires promises that values may be reclaimed on
+// other threads.
+unsafe impl Send for Collector {}
+// SAFETY: as above.
+unsafe impl Sync for Collector {}
+
+impl Collector {
+    const BATCH: usize = 32;
+
+    /// Makes a collector.
+    pub fn new() -> Collector {
+        Collector { garbage: Garbage::of_collector(Self::BATCH) }
+    }
+
+    /// Sets how many retired values of a thread wait for one grace period: 32 at first, and 62 at
+    /// most. Fewer of them wait if the thread retires no more.
+    pub fn batch_size(self, batch_size: usize) -> Collector {
+        self.garbage().set_limit(batch_size.clamp(1, CAPACITY));
+        self
+    }
+
+    /// Pins the current thread. Never waits.
+    #[inline]
+    pub fn enter(&self) -> LocalGuard<'_> {
+        LocalGuard::enter(self)
+    }
+
+    /// Makes a guard that may go to other threads.
+    pub fn enter_owned(&self) -> OwnedGuard<'_> {
+        OwnedGuard::enter(self)
+    }
+
+    /// Calls `reclaim` with `ptr` once all guards that exist now are gone. Never waits for them.
+    ///
+    /// # Safety
+    ///
+    /// The value is unlinked, so that later guards cannot find it, and not retired a second time.
+    /// `reclaim` may be called with it on another thread, as long as the collector exists.
+    #[inline]
+    pub unsafe fn retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
+        let garbage = self.garbage();
+        if is_only_a_free(reclaim) && !garbage.expects_owned() {
+            // SAFETY: the pointer is that of a box whose memory the library has, and dropping the box
+            // would do nothing but free it. No owned guard protects it.
+            return unsafe { sys::prudence_free_deferred(ptr.cast()) };
+        }
+        // SAFETY: as the caller promises. The collector is alive when reclaimers are called: its drop
+        // waits for them.
+        unsafe {
+            garbage.add(Entry::new(move |garbage| Collector::with(garbage, |it| reclaim(ptr, it))));
+        }
+    }
+
+    /// Reclaims everything that was retired, and what that retires, now.
+    ///
+    /// # Safety
+    ///
+    /// The collector has no guards, and no other thread uses it.
+    pub unsafe fn reclaim_all(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.garbage().call_all() }
+    }
+
+    #[inline]
+    pub(super) fn garbage(&self) -> &Garbage {
+        // SAFETY: it has a reference.
+        unsafe { self.garbage.as_ref() }
+    }
+
+    /// Calls `function` with the collector that has this garbage.
+    fn with(garbage: &Garbage, function: impl FnOnce(&Collector)) {
+        // It has no reference, so it must not end.
+        let collector = ManuallyDrop::new(Collector { garbage: NonNull::from(garbage) });
+        function(&collector);
+    }
+}
+
+/// Returns whether `reclaim` does nothing but free memory of the library. If the compiler has joined
+/// another function with [`reclaim::boxed`], that one does the same.
+#[inline]
+fn is_only_a_free<T>(reclaim: unsafe fn(*mut T, &Collector)) -> bool {
+    !mem::needs_drop::<T>()
+        && mem::size_of::<T>() != 0
+        && reclaim as *const () == reclaim::boxed::<T> as *const ()
+        && global::is_plain()
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        // SAFETY: guards borrow the collector, so there are none, and no other thread has it.
+        unsafe {
+            self.garbage().call_all();
+            Garbage::release(self.garbage.as_ptr());
+        }
+    }
+}
+
+impl Default for Collector {
+    fn default() -> Collector {
+        Collector::new()
+    }
+}
+
+impl PartialEq for Collector {
+    /// Returns whether both are the same collector.
+    #[inline]
+    fn eq(&self, other: &Collector) -> bool {
+        self.garbage == other.garbage
+    }
+}
+
+impl Eq for Collector {}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collector").field("batch_size", &self.garbage().limit()).finish()
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//! What both kinds of guards do.
+
+use super::Collector;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Keeps what is retired from now on alive until it is dropped.
+///
+/// A pointer that was loaded while the guard exists is valid until the guard is dropped or refreshed,
+/// or until this thread retires the value with [`Collector::retire`]. The methods that load exist for
+/// signatures' sake: a plain load is protected as well.
+pub trait Guard {
+    /// Ends the protection of what was loaded before, and protects what is loaded from now on.
+    fn refresh(&mut self);
+
+    /// Hands what this thread has retired to the library, and requests a grace period. Never waits.
+    fn flush(&self);
+
+    /// Returns the collector that made this guard.
+    fn collector(&self) -> &Collector;
+
+    /// Returns a number of the current thread. Numbers begin with 0, and no two threads have the same.
+    fn thread_id(&self) -> usize;
+
+    /// Loads a pointer.
+    #[inline]
+    fn protect<T>(&self, ptr: &AtomicPtr<T>, order: Ordering) -> *mut T {
+        ptr.load(order)
+    }
+
+    /// Stores `value`, and returns the pointer from before.
+    #[inline]
+    fn swap<T>(&self, ptr: &AtomicPtr<T>, value: *mut T, order: Ordering) -> *mut T {
+        ptr.swap(value, order)
+    }
+
+    /// Works like [`AtomicPtr::compare_exchange`].
+    ///
+    /// # Errors
+    ///
+    /// The pointer that was found.
+    #[inline]
+    fn compare_exchange<T>(
+        &self,
+        ptr: &AtomicPtr<T>,
+        current: *mut T,
+        new: *mut T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<*mut T, *mut T> {
+        ptr.compare_exchange(current, new, success, failure)
+    }
+
+    /// Works like [`AtomicPtr::compare_exchange_weak`].
+    ///
+    /// # Errors
+    ///
+    /// The pointer that was found.
+    #[inline]
+    fn compare_exchange_weak<T>(
+        &self,
+        ptr: &AtomicPtr<T>,
+        current: *mut T,
+        new: *mut T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<*mut T, *mut T> {
+        ptr.compare_exchange_weak(current, new, success, failure)
+    }
+
+    /// Works like [`Collector::retire`]. What this guard protects stays valid until it is dropped.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Collector::retire`].
+    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector));
+}

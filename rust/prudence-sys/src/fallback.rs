@@ -30,14 +30,18 @@ struct Cache {
 
 type Function = Option<unsafe extern "C" fn(*mut prudence_head)>;
 
-/// An object, and the function that ends it; none: it is freed.
-struct Deferred(*mut c_void, Function);
+/// An object, the function that ends it (none: it is freed), and the domain whose readers it waits for.
+struct Deferred(*mut c_void, Function, usize);
+
+/// The default domain, and the one that `prudence_domain_create` makes.
+const DEFAULT: usize = 0;
+const MADE: usize = 1;
 
 // SAFETY: an object that was deferred belongs to whoever takes it from the list.
 unsafe impl Send for Deferred {}
 
 static DEFERRED: Mutex<Vec<Deferred>> = Mutex::new(Vec::new());
-static SECTIONS: AtomicUsize = AtomicUsize::new(0);
+static SECTIONS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 /// Objects that a thread has taken from the list and is about to end.
 static ENDING: AtomicUsize = AtomicUsize::new(0);
 
@@ -65,23 +69,37 @@ unsafe fn header(object: *mut c_void) -> Header {
     unsafe { object.cast::<u8>().sub(size_of::<Header>()).cast::<Header>().read_unaligned() }
 }
 
-fn defer(object: *mut c_void, function: Function) {
-    DEFERRED.lock().unwrap().push(Deferred(object, function));
+fn defer(object: *mut c_void, function: Function, domain: usize) {
+    DEFERRED.lock().unwrap().push(Deferred(object, function, domain));
     end_deferred();
 }
 
-/// Ends what was deferred, if no thread is in a section. What is unlinked before no section begins is
+fn enter(domain: usize) {
+    // Under the list's lock, so that nothing is found to have no readers meanwhile.
+    let _list = DEFERRED.lock().unwrap();
+    SECTIONS[domain].fetch_add(1, SeqCst);
+}
+
+fn leave(domain: usize) {
+    SECTIONS[domain].fetch_sub(1, SeqCst);
+    end_deferred();
+}
+
+/// Ends what was deferred in domains that have no section. What is unlinked before no section begins is
 /// in none that begins later.
 fn end_deferred() {
     loop {
         let mut list = DEFERRED.lock().unwrap();
-        if SECTIONS.load(SeqCst) != 0 || list.is_empty() {
+        let (ready, rest): (Vec<_>, Vec<_>) = core::mem::take(&mut *list)
+            .into_iter()
+            .partition(|Deferred(_, _, domain)| SECTIONS[*domain].load(SeqCst) == 0);
+        *list = rest;
+        if ready.is_empty() {
             return;
         }
-        let ready = core::mem::take(&mut *list);
         ENDING.fetch_add(ready.len(), SeqCst);
         drop(list);
-        for Deferred(object, function) in ready {
+        for Deferred(object, function, _) in ready {
             // SAFETY: it was deferred once, and no reader is left.
             match function {
                 Some(function) => unsafe { function(object.cast()) },
@@ -123,30 +141,66 @@ unsafe extern "C" fn prudence_free(object: *mut c_void) {
 #[no_mangle]
 extern "C" fn prudence_free_deferred(object: *mut c_void) {
     if !object.is_null() {
-        defer(object, None);
+        defer(object, None, DEFAULT);
     }
 }
 
 #[no_mangle]
 extern "C" fn prudence_call(head: *mut prudence_head, function: Function) {
-    defer(head.cast(), function);
+    defer(head.cast(), function, DEFAULT);
 }
 
 #[no_mangle]
 extern "C" fn prudence_read_lock() {
     if DEPTH.with(|depth| depth.replace(depth.get() + 1)) == 0 {
-        // Under the list's lock, so that nothing is found to have no readers meanwhile.
-        let _list = DEFERRED.lock().unwrap();
-        SECTIONS.fetch_add(1, SeqCst);
+        enter(DEFAULT);
     }
 }
 
 #[no_mangle]
 extern "C" fn prudence_read_unlock() {
     if DEPTH.with(|depth| depth.replace(depth.get() - 1)) == 1 {
-        SECTIONS.fetch_sub(1, SeqCst);
-        end_deferred();
+        leave(DEFAULT);
     }
+}
+
+#[no_mangle]
+extern "C" fn prudence_domain_create(
+    _: *const c_char,
+    _: c_uint,
+    _: *const prudence_domain_attr,
+) -> *mut prudence_domain {
+    core::ptr::NonNull::<u64>::dangling().as_ptr().cast() // there is one, which nobody looks into
+}
+
+#[no_mangle]
+extern "C" fn prudence_domain_destroy(_: *mut prudence_domain) -> c_int {
+    0
+}
+
+#[no_mangle]
+extern "C" fn prudence_srcu_down_read(_: *mut prudence_domain) -> c_int {
+    enter(MADE);
+    0
+}
+
+#[no_mangle]
+extern "C" fn prudence_srcu_up_read(_: *mut prudence_domain, _: c_int) {
+    leave(MADE);
+}
+
+#[no_mangle]
+extern "C" fn prudence_domain_call(
+    _: *mut prudence_domain,
+    head: *mut prudence_head,
+    function: Function,
+) {
+    defer(head.cast(), function, MADE);
+}
+
+#[no_mangle]
+extern "C" fn prudence_domain_barrier(_: *mut prudence_domain) -> c_int {
+    prudence_barrier()
 }
 
 #[no_mangle]
@@ -162,7 +216,7 @@ extern "C" fn prudence_gp_start_poll() -> prudence_gp_t {
 #[no_mangle]
 extern "C" fn prudence_synchronize() {
     assert!(!prudence_read_lock_held(), "the thread would wait for itself");
-    while SECTIONS.load(SeqCst) != 0 {
+    while SECTIONS[DEFAULT].load(SeqCst) != 0 {
         std::thread::yield_now();
     }
 }

@@ -40,9 +40,9 @@ impl OwnedGuard<'_> {
 
 impl Guard for OwnedGuard<'_> {
     fn refresh(&mut self) {
-        let old = std::mem::replace(&mut self.section, owned_sections::enter());
-        // SAFETY: `enter` returned it, and it was replaced.
-        unsafe { owned_sections::leave(old) }
+        // SAFETY: `enter` returned it, and it is replaced. The domain is there, so nothing panics.
+        unsafe { owned_sections::leave(self.section) }
+        self.section = owned_sections::enter();
     }
 
     fn flush(&self) {

@@ -5,8 +5,8 @@
 //! nor a word of their own. A value that its owner drops or takes out is finished in Rust; then the
 //! destructor must pass over its memory. [`FINISHED`] tells it so.
 
-use crate::garbage;
 use crate::epoch::{Pointer, Shared};
+use crate::garbage;
 use crate::wait;
 use prudence_sys as sys;
 use std::alloc::{handle_alloc_error, Layout};

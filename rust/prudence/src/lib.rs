@@ -32,10 +32,11 @@
 #![warn(missing_docs)]
 
 mod cache;
-mod garbage;
 pub mod epoch;
+mod garbage;
 mod global;
 mod owned_sections;
+mod reclaimer;
 pub mod seize;
 mod thread_id;
 mod wait;
@@ -43,6 +44,7 @@ mod wait;
 pub use cache::{Cache, CacheBox};
 pub use epoch::{pin, Atomic, Guard, Owned, Shared};
 pub use global::Prudence;
+pub use reclaimer::{Home, Reclaimer};
 pub use wait::{barrier, flush_until, synchronize, Flush};
 
 #[doc(hidden)]

@@ -204,9 +204,8 @@ fn values_in_place_and_numbers_of_threads() {
     // SAFETY: the memory outlives the collector, and nobody looks at it.
     unsafe { collector.retire(place.as_mut_ptr(), reclaim::in_place) };
     let own = collector.enter().thread_id();
-    let other = thread::scope(|scope| {
-        scope.spawn(|| collector.enter_owned().thread_id()).join().unwrap()
-    });
+    let other =
+        thread::scope(|scope| scope.spawn(|| collector.enter_owned().thread_id()).join().unwrap());
     assert_ne!(own, other);
     drop(collector);
     assert_eq!(census.counts(), (1, 1));

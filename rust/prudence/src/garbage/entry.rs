@@ -48,7 +48,8 @@ impl Entry {
 }
 
 fn fits<F>() -> bool {
-    mem::size_of::<F>() <= mem::size_of::<Place>() && mem::align_of::<F>() <= mem::align_of::<Place>()
+    mem::size_of::<F>() <= mem::size_of::<Place>()
+        && mem::align_of::<F>() <= mem::align_of::<Place>()
 }
 
 unsafe fn call<F: FnOnce(&Garbage)>(place: *mut Place, garbage: &Garbage) {

@@ -2,7 +2,6 @@
 //! Sections that one thread enters and another may leave: those of seize's owned guards. They belong
 //! to a domain of their own, which the process makes with the first and keeps.
 
-use crate::wait;
 use prudence_sys as sys;
 use std::os::raw::c_int;
 use std::ptr;
@@ -59,12 +58,8 @@ pub(crate) unsafe fn call(
     unsafe { sys::prudence_domain_call(domain(), head, Some(function)) }
 }
 
-/// Waits until what [`call`] was given before has been called.
-pub(crate) fn barrier() -> std::io::Result<()> {
+/// Returns the domain if there were owned guards. What [`call`] was given is its callbacks.
+pub(crate) fn domain_if_made() -> Option<*mut sys::prudence_domain> {
     let domain = DOMAIN.load(Acquire);
-    if domain.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the domain lasts as long as the process.
-    wait::check(unsafe { sys::prudence_domain_barrier(domain) })
+    (!domain.is_null()).then_some(domain)
 }

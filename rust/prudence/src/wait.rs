@@ -4,6 +4,7 @@
 use crate::owned_sections;
 use prudence_sys as sys;
 use std::io;
+use std::iter;
 use std::time::Instant;
 
 const ETIMEDOUT: i32 = 110; // on all that Prudence runs on
@@ -32,12 +33,21 @@ pub fn synchronize() {
 ///
 /// `EDEADLK` where the wait could never end: while this thread is pinned, or in a deferred function.
 pub fn barrier() -> io::Result<()> {
-    // The first runs the sweeps of the threads' bags, the second what was in the bags.
-    for _ in 0..2 {
-        // SAFETY: takes nothing; may be called in any thread.
-        check(unsafe { sys::prudence_barrier() })?;
+    for domain in steps() {
+        // SAFETY: the domain lives as long as the process.
+        check(unsafe { sys::prudence_domain_barrier(domain) })?;
     }
-    owned_sections::barrier()
+    Ok(())
+}
+
+/// Domains whose callbacks a barrier waits for, in this order: first the sweeps of the threads' bags,
+/// then the bags, then those of them that also waited for owned guards.
+fn steps() -> impl Iterator<Item = *mut sys::prudence_domain> {
+    // SAFETY: takes nothing; may be called in any thread.
+    let default = unsafe { sys::prudence_default_domain() };
+    // Looks for owned guards when the bags have been looked at.
+    let owned = iter::once_with(owned_sections::domain_if_made).flatten();
+    [default, default].into_iter().chain(owned)
 }
 
 /// What [`flush_until`] found.
@@ -56,11 +66,14 @@ pub enum Flush {
 ///
 /// `EDEADLK` where the wait could never end, as with [`barrier`].
 pub fn flush_until(deadline: Instant) -> io::Result<Flush> {
-    let left = deadline.saturating_duration_since(Instant::now()).as_nanos();
-    let left = u64::try_from(left).unwrap_or(u64::MAX);
-    // SAFETY: the default domain lives as long as the process.
-    match unsafe { sys::prudence_domain_barrier_timed(sys::prudence_default_domain(), left) } {
-        ETIMEDOUT => Ok(Flush::Late),
-        error => check(error).map(|()| Flush::Done),
+    for domain in steps() {
+        let left = deadline.saturating_duration_since(Instant::now()).as_nanos();
+        let left = u64::try_from(left).unwrap_or(u64::MAX);
+        // SAFETY: the domain lives as long as the process.
+        match unsafe { sys::prudence_domain_barrier_timed(domain, left) } {
+            ETIMEDOUT => return Ok(Flush::Late),
+            error => check(error)?,
+        }
     }
+    Ok(Flush::Done)
 }

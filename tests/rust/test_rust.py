@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 import unittest
 from pathlib import Path
@@ -26,9 +27,9 @@ OTHER_NAMES = re.compile(r"(?!prudence_|scm_)|prudence_(urcu_|inline\d_|\w+_self
 UNSAFE = re.compile(r"\bunsafe (?:\{|impl\b)")
 
 
-def cargo(*arguments):
+def cargo(*arguments, **more):
     environment = {**os.environ, "PATH": f"{Path(CARGO).parent}:{os.environ['PATH']}", "PRUDENCE_LIB_DIR": str(BUILD),
-                   "LD_LIBRARY_PATH": str(BUILD), "CARGO_TARGET_DIR": str(BUILD / "rust"), "RUST_BACKTRACE": "0"}
+                   "LD_LIBRARY_PATH": str(BUILD), "CARGO_TARGET_DIR": str(BUILD / "rust"), "RUST_BACKTRACE": "0", **more}
     for name in "RUSTC", "RUSTDOC", "RUSTFLAGS":
         environment.pop(name, None)
     return subprocess.run([CARGO, *arguments], cwd=RUST, env=environment, text=True, stdout=subprocess.PIPE,
@@ -83,12 +84,33 @@ class Rust(unittest.TestCase):
         result = cargo("run", "--offline", "--locked", "--quiet", "--example", "config")
         self.assertEqual((result.returncode, result.stdout), (0, "the timeout is 999 s\n"))
 
+    def test_packages_have_all_that_builds_them(self):
+        result = cargo("package", "--offline", "--allow-dirty", "--no-verify", "-p", "prudence-sys")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        files = cargo("package", "--offline", "--allow-dirty", "--list", "-p", "prudence-sys").stdout.splitlines()
+        self.assertLess({"build.rs", "src/bindings.rs", "c/src/slab/alloc.c", "c/include/prudence/prudence.h"}, set(files))
+        self.assertEqual([name for name in files if "/kernel/" in name], [])
+        files = cargo("package", "--offline", "--allow-dirty", "--list", "-p", "prudence").stdout.splitlines()
+        self.assertLess({"README.md", "src/lib.rs", "src/garbage/bag.rs", "examples/config.rs"}, set(files))
+
+    @unittest.skipUnless(os.environ.get("PRUDENCE_MODELS") == "deep", "make test-long compiles all of C")
+    def test_the_crate_builds_the_library_itself(self):
+        result = cargo("test", "--offline", "--locked", "-p", "prudence", "--test", "cache", "--test", "seize", "--test", "global",
+                       PRUDENCE_VENDORED="1", LD_LIBRARY_PATH="", CARGO_TARGET_DIR=str(BUILD / "rust-vendored"))
+        self.assertEqual(result.returncode, 0, result.stdout)
+        program = next(name for name in (BUILD / "rust-vendored/debug/deps").glob("cache-*") if not name.suffix)
+        libraries = subprocess.run(["ldd", program], check=True, text=True, capture_output=True).stdout
+        self.assertNotIn("libprudence", libraries)
+
     def test_a_missing_library_is_named(self):
         self.assertEqual(cargo("build", "--offline", "--locked").returncode, 0)
         program = next((BUILD / "rust/debug/build").glob("prudence-sys-*/build-script-build"))
-        environment = {"PATH": os.environ["PATH"], "PKG_CONFIG_LIBDIR": "/nonexistent"}
-        result = subprocess.run([program], env=environment, text=True, capture_output=True)
+        with tempfile.TemporaryDirectory() as out:
+            environment = {"PATH": os.environ["PATH"], "PKG_CONFIG_LIBDIR": "/nonexistent", "CC": "/nonexistent/cc",
+                           "CARGO_MANIFEST_DIR": str(RUST / "prudence-sys"), "OUT_DIR": out}
+            result = subprocess.run([program], env=environment, text=True, capture_output=True)
         self.assertEqual(result.returncode, 1)
+        self.assertIn("its C is not built: /nonexistent/cc", result.stderr)
         self.assertIn("set PRUDENCE_LIB_DIR to the folder of libprudence.so", result.stderr)
 
 

@@ -5,6 +5,7 @@
 //!
 //!     c11 [--long] [--table] [WORD...]     words select cases by name
 
+mod bags;
 mod grace_period;
 mod hold;
 mod machine;
@@ -37,6 +38,7 @@ use Expect::*;
 
 const IN_USE: &[&str] = &["freed object in use", "Causality violation"];
 const LIVE: &[&str] = &["a live object is not found"];
+const FORGOTTEN: &[&str] = &["an entry is forgotten"];
 const TWICE: &[&str] = &["handed out twice", "Causality violation"];
 
 struct Case {
@@ -83,6 +85,12 @@ fn window(name: &'static str, expect: Expect, body: fn(window::Rules, &[Place]),
     let mut rules = window::RULES;
     change(&mut rules);
     Case { name, expect, long: false, fences: 0, points: 0, run: Box::new(move |plan| body(rules, plan)) }
+}
+
+fn bags(name: &'static str, expect: Expect, body: fn(bags::Rules), change: fn(&mut bags::Rules)) -> Case {
+    let mut rules = bags::RULES;
+    change(&mut rules);
+    Case { name, expect, long: false, fences: 0, points: 0, run: Box::new(move |_| body(rules)) }
 }
 
 const ONE: Cast = Cast { sections: 1, fenced: false, closer: true, drivers: 1, flip: Flip::None, starter: false, at_once: false };
@@ -190,6 +198,13 @@ fn cases() -> Vec<Case> {
             r.barrier = false; // which orders it too
         }),
         holds("mutant: a claimed line is released relaxed", Breaks(TWICE), hold::held, |r| r.release = Relaxed),
+        bags("Rust: a lane and its sweep", Holds, bags::swept, |_| {}),
+        bags("Rust: memory without a reclaimer beside an owned guard", Holds, bags::owned, |_| {}),
+        bags("mutant, Rust: a sweep says too late that it has looked", Breaks(FORGOTTEN), bags::swept, |r| r.cleared_late = true),
+        bags("mutant, Rust: a bag put back relaxed", Breaks(IN_USE), bags::swept, |r| r.put = Relaxed),
+        bags("mutant, Rust: a bag taken relaxed", Breaks(IN_USE), bags::swept, |r| r.take = Relaxed),
+        bags("mutant, Rust: an owned guard tells without a fence", Breaks(IN_USE), bags::owned, |r| r.tell_fence = false),
+        bags("mutant, Rust: looks for owned guards without a fence", Breaks(IN_USE), bags::owned, |r| r.look_fence = false),
         window("a window is shown", Holds, window::grown, |_| {}),
         window("a window beside a slab outside", Holds, window::outside, |_| {}),
         window("a slab goes and comes", Holds, window::regrown, |_| {}),

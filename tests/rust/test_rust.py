@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: timeout 600 (compiles two crates and their tests)
+# ctest: timeout 1200 (compiles two crates and their tests, and C in make test-long)
 # ctest: cost 30
 """The crates of Rust: bindings are those of the library, each unsafe block has its reason, and their own tests pass.
 

@@ -12,6 +12,8 @@
 //! - [`epoch`] has the types and signatures of `crossbeam-epoch`: [`Guard`], [`Atomic`], [`Owned`],
 //!   [`Shared`]. Readers are those of the library's default domain, so sections of C, C++ and Rust
 //!   protect the same objects.
+//! - [`seize`] has the types and signatures of `seize`.
+//! - [`Reclaimer`] drops values on the thread that made it.
 //!
 //! ```
 //! use prudence::epoch::{self, Atomic, Owned};

@@ -4,6 +4,7 @@ mod common;
 
 use common::bytes_called;
 use prudence::epoch::{self, Atomic, Owned};
+use prudence::seize::{reclaim, Collector, Guard};
 use std::alloc::{alloc, alloc_zeroed, dealloc, realloc, Layout};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::*;
@@ -141,4 +142,25 @@ fn drop_glue_needs_a_callback() {
     assert_eq!(bytes_called(), 0);
     // SAFETY: nobody else has it.
     drop(unsafe { words.into_owned() });
+}
+
+#[test]
+fn retired_memory_needs_no_reclaimer_unless_owned_guards_exist() {
+    let _alone = CALLBACKS.lock();
+    let number = || Box::into_raw(Box::new(7_u64));
+    let collector = Collector::new();
+    let guard = collector.enter();
+    // SAFETY: boxes that nobody else has.
+    (0..100).for_each(|_| unsafe { guard.defer_retire(number(), reclaim::boxed) });
+    assert_eq!(bytes_called(), 0);
+    drop(guard);
+    let pinned = epoch::pin(); // so that the bag stays with the default domain
+    let owned = collector.enter_owned();
+    // SAFETY: as above.
+    unsafe { owned.defer_retire(number(), reclaim::boxed) };
+    assert!(bytes_called() > 0);
+    drop((pinned, owned));
+    drop(collector);
+    prudence::barrier().unwrap();
+    assert_eq!(bytes_called(), 0);
 }

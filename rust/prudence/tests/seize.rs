@@ -4,11 +4,12 @@ mod common;
 
 use common::{Census, Counted};
 use prudence::seize::{reclaim, Collector, Guard};
+use prudence::Flush;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn counted(census: &Arc<Census>, number: usize) -> *mut Counted {
     Box::into_raw(Box::new(Counted::new(census, number)))
@@ -112,9 +113,9 @@ fn retired_values_wait_for_owned_guards() {
         collector.retire(old, reclaim::boxed);
         guard.flush();
     }
-    for _ in 0..3 {
-        prudence::synchronize(); // grace periods of threads do not end the owned section
-    }
+    prudence::synchronize(); // grace periods of threads do not end the owned section
+    let soon = Instant::now() + Duration::from_millis(20);
+    assert_eq!(prudence::flush_until(soon).unwrap(), Flush::Late);
     // SAFETY: both were loaded under the guard.
     unsafe {
         (*found).check();

@@ -164,7 +164,6 @@ impl Guard {
     /// Requests a grace period, so that what was deferred ends soon. Never waits.
     pub fn flush(&self) {
         if self.protects {
-            EPOCHS.flush();
             // SAFETY: takes nothing; may be called in any thread.
             unsafe { sys::prudence_gp_start_poll() };
         }

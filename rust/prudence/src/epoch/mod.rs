@@ -5,7 +5,7 @@
 //! # What is different
 //!
 //! - Garbage belongs to the allocator, not to the thread that deferred it. A thread that ends or
-//!   rests keeps none. While more than `latent_limit` waits, threads that allocate or defer outside of
+//!   rests keeps none, beyond the next two grace periods. While more than `latent_limit` waits, threads that allocate or defer outside of
 //!   guards are held back; nothing waits under a guard.
 //! - Deferred functions and drops run on a thread of the library, not in a later [`pin`] or
 //!   [`flush`](Guard::flush). [`barrier`](crate::barrier) waits for them.

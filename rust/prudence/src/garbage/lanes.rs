@@ -119,11 +119,6 @@ impl Garbage {
         &self.lanes[thread_id() % LANES]
     }
 
-    /// Closes this thread's bag.
-    pub(crate) fn flush(&self) {
-        self.close_lane(self.lane());
-    }
-
     fn close_lane(&self, lane: &Lane) {
         if let Some(bag) = lane.take() {
             // SAFETY: a bag that is in no lane is this thread's.

@@ -30,15 +30,13 @@ unsafe impl Send for Collector {}
 unsafe impl Sync for Collector {}
 
 impl Collector {
-    const BATCH: usize = 32;
-
     /// Makes a collector.
     pub fn new() -> Collector {
-        Collector { garbage: Garbage::of_collector(Self::BATCH) }
+        Collector { garbage: Garbage::of_collector(CAPACITY) }
     }
 
-    /// Sets how many retired values of a thread wait for one grace period: 32 at first, and 62 at
-    /// most. Fewer of them wait if the thread retires no more.
+    /// Sets how many retired values of a thread wait together, at most: 62 at first, and never more. A
+    /// smaller number saves no memory.
     pub fn batch_size(self, batch_size: usize) -> Collector {
         self.garbage().set_limit(batch_size.clamp(1, CAPACITY));
         self

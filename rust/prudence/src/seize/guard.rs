@@ -13,7 +13,7 @@ pub trait Guard {
     /// Ends the protection of what was loaded before, and protects what is loaded from now on.
     fn refresh(&mut self);
 
-    /// Hands what this thread has retired to the library, and requests a grace period. Never waits.
+    /// Requests a grace period, so that what was retired is reclaimed soon. Never waits.
     fn flush(&self);
 
     /// Returns the collector that made this guard.

@@ -39,7 +39,6 @@ impl Guard for LocalGuard<'_> {
     }
 
     fn flush(&self) {
-        self.collector.garbage().flush();
         // SAFETY: takes nothing; may be called in any thread.
         unsafe { sys::prudence_gp_start_poll() };
     }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT
+//! Built twice, alone and with the `[patch.crates-io]` of tools/test/crates, with papaya 0.2.5, moka
+//! 0.12.16 (feature sync), crossbeam-skiplist 0.1.3 and crossbeam-epoch; run in turns (ADR 151).
+//!
 //! One workload on a crate: `program NAME`. Prints the CPU time of an operation in ns, the peak of
 //! resident memory in MB, and how long the program ran in ms.
 //!

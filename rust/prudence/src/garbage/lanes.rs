@@ -36,7 +36,7 @@ struct Lane {
     swept: AtomicBool,
 }
 
-// SAFETY: who sets `swept` has the cells until the library calls the sweep, which has them until it
+// SAFETY: the thread that sets `swept` has the cells until the library calls the sweep, which has them until it
 // clears `swept`.
 unsafe impl Sync for Lane {}
 
@@ -53,8 +53,8 @@ pub(crate) struct Garbage {
     closed: Option<Closed>,
 }
 
-// SAFETY: what the bags have may go to other threads, as who adds it promises. They have one owner
-// at a time. `closed` has a lock.
+// SAFETY: what the bags have may go to other threads, as the callers of `add` promise. They have one
+// owner at a time. `closed` has a lock.
 unsafe impl Send for Garbage {}
 // SAFETY: as above.
 unsafe impl Sync for Garbage {}
@@ -237,7 +237,7 @@ unsafe extern "C" fn sweep(head: *mut sys::prudence_head) {
     unsafe {
         let lane = head.cast::<Lane>();
         let garbage = *(*lane).garbage.get();
-        (*lane).swept.store(false, Release);
+        (*lane).swept.swap(false, Release); // as in the model, which needs a swap
         (*garbage).close_lane(&*lane);
         Garbage::release(garbage);
     }

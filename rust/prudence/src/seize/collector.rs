@@ -23,8 +23,8 @@ pub struct Collector {
     garbage: NonNull<Garbage>,
 }
 
-// SAFETY: any thread may enter and retire. Who retires promises that values may be reclaimed on
-// other threads.
+// SAFETY: any thread may enter and retire. The callers of `retire` promise that values may
+// be reclaimed on other threads.
 unsafe impl Send for Collector {}
 // SAFETY: as above.
 unsafe impl Sync for Collector {}

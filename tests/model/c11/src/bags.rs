@@ -11,9 +11,9 @@ use loom::thread;
 pub struct Rules {
     pub put: Ordering,
     pub take: Ordering,
-    pub cleared_late: bool,  // the sweep clears `swept` after it has taken the bag
-    pub tell_fence: bool,    // between telling of an owned guard and its first load
-    pub look_fence: bool,    // between unlinking and looking for owned guards
+    pub cleared_late: bool, // the sweep clears `swept` after it has taken the bag
+    pub tell_fence: bool,   // between telling of an owned guard and its first load
+    pub look_fence: bool,   // between unlinking and looking for owned guards
 }
 
 pub const RULES: Rules =
@@ -46,7 +46,7 @@ impl Lane {
         if self.bag.compare_exchange(NONE, bag, self.rules.put, Relaxed).is_err() {
             self.close(bag);
         } else if self.swept.load(Relaxed) == 0 && self.swept.swap(1, Acquire) == 0 {
-            self.queued.store(1, Release);
+            self.queued.swap(1, AcqRel);
         }
     }
 
@@ -56,20 +56,21 @@ impl Lane {
         self.called.fetch_add(entries, Relaxed);
     }
 
-    /// The library calls the sweep, if it is queued.
+    /// The library calls the sweep, if it is queued. It swaps, although a store would do: loom lets a store come between a swap
+    /// and what that swap has read.
     fn library(&self) -> bool {
         if self.queued.swap(0, Acquire) == 0 {
             return false;
         }
         if !self.rules.cleared_late {
-            self.swept.store(0, Release);
+            self.swept.swap(0, Release);
         }
         let bag = self.bag.swap(NONE, self.rules.take);
         if bag != NONE {
             self.close(bag);
         }
         if self.rules.cleared_late {
-            self.swept.store(0, Release);
+            self.swept.swap(0, Release);
         }
         true
     }

@@ -18,7 +18,7 @@
  *
  * The side area consists of chunks, each cut into up to 64 blocks of one size, a power of two, and
  * aligned to that size. A bitmap tells which blocks are in use. The first chunks are static, for a
- * start without memory. Others are mapped when needed, and stay. There are at most CHUNKS.
+ * start without memory. Others are mapped when needed, and stay. There are at most MAPPED_CHUNKS.
  *
  * Invariant of a chunk: waiting and fresh are subsets of used, and disjoint except while
  * close_fresh() moves blocks from fresh to waiting.
@@ -36,14 +36,14 @@
 #include "gp/gp.h"
 #include "mapping.h"
 
-#define CHUNKS       512
-#define BLOCKS_MOST  64
-#define SHIFT_LEAST  6  /* smallest block, 64 bytes */
-#define SHIFT_MAPPED 10 /* smallest block of mapped chunks, 1 KiB */
-#define SHIFT_MOST   46
-#define SHIFT_PURGED 16 /* blocks from this size on are purged when freed */
-#define SHIFT_WASTE  6  /* no block is used for less than 1/64 of the bytes */
-#define CHUNK_LEAST  OS_PAGE_SIZE_MOST
+#define MAPPED_CHUNKS 512
+#define BLOCKS_MOST   64
+#define SHIFT_LEAST   6  /* smallest block, 64 bytes */
+#define SHIFT_MAPPED  10 /* smallest block of mapped chunks, 1 KiB */
+#define SHIFT_MOST    46
+#define SHIFT_PURGED  16 /* blocks from this size on are purged when freed */
+#define SHIFT_WASTE   6  /* no block is used for less than 1/64 of the bytes */
+#define CHUNK_LEAST   OS_PAGE_SIZE_MOST
 
 enum chunk_state { CHUNK_NONE, CHUNK_BEING_MADE, CHUNK_READY };
 
@@ -68,11 +68,13 @@ static char page_blocks[4][4096] __attribute__((aligned(4096)));
         .count = sizeof(array) >> (bits)                                                           \
     }
 
-static struct chunk chunks[CHUNKS] = {
+/* Two arrays, because the second one takes no page of the process before it is used. */
+static struct chunk static_chunks[] = {
     STATIC_CHUNK(small_blocks, 6),
     STATIC_CHUNK(middle_blocks, 9),
     STATIC_CHUNK(page_blocks, 12),
 };
+static struct chunk mapped_chunks[MAPPED_CHUNKS];
 
 /* ------------------------------------------------------------------------------------- chunks */
 
@@ -81,11 +83,20 @@ static uint64_t all_blocks(const struct chunk *chunk)
     return ~UINT64_C(0) >> (BLOCKS_MOST - chunk->count);
 }
 
+static struct chunk *chunk_after(struct chunk *chunk)
+{
+    if (!chunk)
+        return static_chunks;
+    if (chunk == static_chunks + sizeof static_chunks / sizeof *static_chunks - 1)
+        return mapped_chunks;
+    return chunk == mapped_chunks + MAPPED_CHUNKS - 1 ? NULL : chunk + 1;
+}
+
 /* Returns the chunk after `chunk` (NULL for the first), or NULL at the end. Chunks are made in the
  * order of the array. */
 static struct chunk *next_chunk(struct chunk *chunk)
 {
-    for (chunk = chunk ? chunk + 1 : chunks; chunk < chunks + CHUNKS; chunk++) {
+    while ((chunk = chunk_after(chunk))) {
         uint32_t state = load_acquire(&chunk->state);
 
         if (state == CHUNK_READY)
@@ -109,7 +120,7 @@ static struct chunk *chunk_of(const void *object)
 /* Claims an unused entry for this thread alone. Returns NULL if there is none. */
 static struct chunk *nested_claim(void)
 {
-    for (struct chunk *chunk = chunks; chunk < chunks + CHUNKS; chunk++) {
+    for (struct chunk *chunk = mapped_chunks; chunk < mapped_chunks + MAPPED_CHUNKS; chunk++) {
         uint32_t none = CHUNK_NONE;
 
         if (load_relaxed(&chunk->state) == CHUNK_NONE &&
@@ -136,11 +147,12 @@ static void nested_purge(char *pages, size_t bytes)
 }
 
 /* Makes a chunk and returns the first block to the caller. Mapped chunks stay for good, so once
- * there are CHUNKS, this always fails. */
+ * there are MAPPED_CHUNKS, this always fails. */
 static void *chunk_make(unsigned shift)
 {
     size_t bytes = max_size((size_t)1 << shift, CHUNK_LEAST);
-    char *blocks = load_acquire(&chunks[CHUNKS - 1].state) == CHUNK_NONE ? nested_map(bytes) : NULL;
+    bool room = load_acquire(&mapped_chunks[MAPPED_CHUNKS - 1].state) == CHUNK_NONE;
+    char *blocks = room ? nested_map(bytes) : NULL;
     struct chunk *chunk = blocks ? nested_claim() : NULL;
 
     if (!chunk)

@@ -24,7 +24,7 @@
 
 static unsigned cpu_count READ_MOSTLY = 1;
 static unsigned node_count READ_MOSTLY = 1;
-static uint8_t node_of_cpu[CPUS_MAX] READ_MOSTLY = {0};
+static uint8_t node_of_cpu[CPUS_MAX] __attribute__((aligned(CACHE_LINE)));
 static unsigned (*injected_current)(void) READ_MOSTLY = NULL;
 const char *posix_cpus_possible_injected = NULL;
 
@@ -32,9 +32,13 @@ struct cpu_mask {
     unsigned long words[CPUS_MAX / 64];
 };
 
-static bool mask_has(const struct cpu_mask *mask, unsigned cpu)
+/* Returns the largest CPU of the mask plus 1, or 0 if the mask is empty. */
+static unsigned mask_end(const struct cpu_mask *mask)
 {
-    return mask->words[cpu / 64] >> cpu % 64 & 1;
+    for (unsigned i = CPUS_MAX / 64; i-- > 0;)
+        if (mask->words[i])
+            return (i + 1) * 64 - (unsigned)__builtin_clzl(mask->words[i]);
+    return 0;
 }
 
 /* Calls `visit` for each number of a list like "0-3,8,10-11". Returns the largest number, or -1
@@ -82,10 +86,7 @@ static unsigned cpus_possible(void)
 
     if (!listed)
         return bytes > 0 ? (unsigned)bytes * 8 : CPUS_MAX;
-    for (unsigned cpu = CPUS_MAX; bytes > 0 && cpu > listed; cpu--)
-        if (mask_has(&allowed, cpu - 1))
-            return cpu;
-    return listed;
+    return (unsigned)max_size(listed, mask_end(&allowed));
 }
 
 static void cpu_is_on_node(unsigned cpu, unsigned node)

@@ -38,16 +38,19 @@ static int process_policy = SCHED_OTHER, process_nice;
 static cpu_set_t process_cpus;
 static bool process_cpus_known;
 
+/* Asks by system calls. The C library's functions lie apart, and each would make 64 KB of it
+ * resident in a program that does not call them. */
 void posix_threads_start(void)
 {
-    int saved_errno = errno, policy = sched_getscheduler(getpid()) & ~SCHED_RESET_ON_FORK;
+    int saved_errno = errno;
+    long process = syscall(SYS_getpid), policy = syscall(SYS_sched_getscheduler, process);
+    long rank = syscall(SYS_getpriority, PRIO_PROCESS, process); /* 20 - nice, or -1 */
 
-    process_policy = policy == SCHED_BATCH || policy == SCHED_IDLE ? policy : SCHED_OTHER;
-    errno = 0;
-    process_nice = getpriority(PRIO_PROCESS, (id_t)getpid());
-    if (errno)
-        process_nice = 0;
-    process_cpus_known = sched_getaffinity(getpid(), sizeof process_cpus, &process_cpus) == 0;
+    policy &= ~SCHED_RESET_ON_FORK;
+    process_policy = policy == SCHED_BATCH || policy == SCHED_IDLE ? (int)policy : SCHED_OTHER;
+    process_nice = rank > 0 ? 20 - (int)rank : 0;
+    process_cpus_known =
+        syscall(SYS_sched_getaffinity, process, sizeof process_cpus, &process_cpus) > 0;
     errno = saved_errno;
 }
 

@@ -71,6 +71,14 @@ static size_t skewed(const struct prudence_cache *cache, size_t stride)
     return stride + CACHE_LINE;
 }
 
+/* Returns `line_objects` of a cache. */
+static unsigned line_objects(size_t stride)
+{
+    size_t divisor = min_size(stride & -stride, CACHE_LINE);
+
+    return stride < CACHE_LINE ? (unsigned)(CACHE_LINE / divisor) : 1;
+}
+
 /* Chooses the number of colors. Leftover bytes of a slab let the first object lie in different
  * places. Large objects of a power of two leave none. For them one object less is worth it, because
  * the bytes read of many such objects would share a few cache sets (see docs/adr), unless their
@@ -210,6 +218,7 @@ static void body_apply(struct cache_body *body, const struct prudence_cache *cac
     body->redzone = (uint16_t)(layout->flags & CACHE_CLOSED ? cache->alignment : slab_redzone);
     body->stride = round_up(layout->object_size + body->redzone, (size_t)cache->alignment);
     body->stride = max_size(skewed(cache, body->stride), 2); /* see grid_of */
+    body->line_objects = line_objects(body->stride);
     choose_slab(cache, body);
     choose_window(cache, body);
     choose_sizes(body, layout->object_cache_bytes);

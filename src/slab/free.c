@@ -76,7 +76,8 @@ static void free_past_stack(struct slab *slab, void *object)
     os_carry_begin();
     if (cache->percpu) {
         pushed = push_or_flush(cache, object, &flush);
-        if (flush.no_arrays && left_grow(cache))
+        /* Another CPU's small object goes to its slab, or its line would be used here, too. */
+        if (flush.no_arrays && left_grow(cache) && cache->body->line_objects == 1)
             pushed = push_or_flush(cache, object, &flush);
         if (!pushed)
             decays = decay_visit_count_bypass(cache);

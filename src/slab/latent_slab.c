@@ -119,7 +119,7 @@ static unsigned take_waiting(struct slab_node *node, struct slab *slab, void **o
             .slab = slab, .bits = bits, .word = w, .count = (unsigned)__builtin_popcountll(bits)};
 
         if (bits)
-            taken += run_spread(&run, slab->cache->stride, objects + taken);
+            taken += run_spread(&run, slab->cache->body->stride, objects + taken);
         slab_waiting_bits(slab)[w] = 0;
     }
     slab->latent -= taken;

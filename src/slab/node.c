@@ -97,22 +97,35 @@ static uint64_t lowest_bits(uint64_t bits, unsigned count)
     return bits ^ rest;
 }
 
-/* Takes up to `count` objects as up to `room` runs. Returns the number of runs, and subtracts from
- * *count. */
-static unsigned take_from_slab(struct slab *slab, struct run *runs, unsigned room, unsigned *count)
+/* Returns the bits that are in groups of `group` set bits, a power of two. Each group begins at one
+ * of `firsts`. */
+static uint64_t whole_groups(uint64_t bits, unsigned group, uint64_t firsts)
 {
+    for (unsigned step = 1; step < group; step *= 2)
+        bits &= bits >> step;
+    return (bits & firsts) * ((UINT64_C(1) << group) - 1);
+}
+
+/* Takes up to `count` objects, in groups of `group`, as up to `room` runs. Returns the number of
+ * runs, and subtracts from *count. */
+static unsigned take_groups(struct slab *slab, unsigned group, struct run *runs, unsigned room,
+                            unsigned *count)
+{
+    uint64_t firsts = group > 1 ? ~UINT64_C(0) / ((UINT64_C(1) << group) - 1) : 0;
     unsigned made = 0;
 
-    for (unsigned w = 0; *count && made < room && w < bits_words(slab->capacity); w++) {
+    for (unsigned w = 0; *count >= group && made < room && w < bits_words(slab->capacity); w++) {
         uint64_t bits = slab_free_bits(slab)[w];
-        unsigned here;
+        unsigned here, most = *count & -group;
 
+        if (group > 1)
+            bits = whole_groups(bits, group, firsts);
         if (!bits)
             continue;
         here = (unsigned)__builtin_popcountll(bits);
-        if (here > *count) {
-            bits = lowest_bits(bits, *count);
-            here = *count;
+        if (here > most) {
+            bits = lowest_bits(bits, most);
+            here = most;
         }
         slab_free_bits(slab)[w] ^= bits;
         runs[made++] = (struct run){.slab = slab, .bits = bits, .word = w, .count = here};
@@ -120,6 +133,20 @@ static unsigned take_from_slab(struct slab *slab, struct run *runs, unsigned roo
         *count -= here;
     }
     return made;
+}
+
+/*
+ * Takes up to `count` objects as up to `room` runs. Returns the number of runs, and subtracts from
+ * *count. Whole cache lines come first, because objects of one line in the hands of two CPUs slow
+ * down each other's writes (ADR 150).
+ */
+static unsigned take_from_slab(struct slab *slab, struct run *runs, unsigned room, unsigned *count)
+{
+    unsigned group = slab->cache->body->line_objects, made = 0;
+
+    if (group > 1)
+        made = take_groups(slab, group, runs, room, count);
+    return made ? made : take_groups(slab, 1, runs, room, count);
 }
 
 /* Takes runs from the node, and releases the lock that the caller holds. */

@@ -36,7 +36,7 @@ static void sift_tell_extensions(void **objects, unsigned count)
 void sift_batch(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
 {
     struct slab *first = cache->percpu ? NULL : slab_known(objects[0]);
-    size_t bytes = first ? slab_object_bytes(first) : cache->stride;
+    size_t bytes = first ? slab_object_bytes(first) : cache->body->stride;
     unsigned safe = gp_sift(cache->domain, cookie, objects, count, bytes);
 
     if (safe) {
@@ -132,7 +132,7 @@ static void sift_node(struct prudence_cache *cache, struct slab_node *node)
 void sift_nodes(struct prudence_cache *cache)
 {
     for (unsigned node = 0; node < os_node_count(); node++)
-        sift_node(cache, &cache->nodes[node]);
+        sift_node(cache, &cache->body->nodes[node]);
 }
 
 /* Sifts this CPU's ring, for an allocation that would take further memory otherwise. */

@@ -64,8 +64,8 @@ static size_t zone(void)
 }
 
 /* Makes the cache unless another thread has. A `size` of 0 makes the class of empty objects.
- * Aligned classes are dense, because many have few colors, and one object less would cost up to an
- * eighth. The others are roomy: a program has few of them, and they hold most of its objects. */
+ * Aligned classes are dense, because a power of two of pages would leave up to an eighth over. The
+ * others are roomy: a program has few of them, and they hold most of its objects. */
 static struct prudence_cache *size_class_make(struct prudence_cache **place, const char *kind,
                                               size_t size, size_t alignment)
 {

@@ -6,8 +6,8 @@
  * objects, up to OS_SLAB_BYTES_MAX, or at least 8 large ones; a node keeps 5 to 10 free slabs. If
  * the system's pages are larger, or the cache is roomy (ADR 150), slabs of small objects are larger
  * too, and a node keeps as many free bytes of them (ADR 9). A dense cache takes the number of pages
- * that leaves the least over (ADR 10). Strides that would crowd few sets of a first-level cache are
- * avoided (ADR 3).
+ * that leaves the least over (ADR 10), and so does a roomy one that would leave much. Strides that
+ * would crowd few sets of a first-level cache are avoided (ADR 3).
  */
 #include "slab/cache.h"
 
@@ -29,6 +29,7 @@
 #define SLAB_OBJECTS_MIN    8
 #define DENSE_BYTES_MIN     ((size_t)32 << 10) /* keeps a slab's metadata small in comparison */
 #define ROOMY_BYTES_MIN     ((size_t)16 << 10) /* ... and the pages that are kept for one object */
+#define ROOMY_LEFT_OVER     32 /* a roomy slab leaves at most a 32nd of its bytes over */
 #define COLORS_MAX          64
 
 #define WINDOW_CROWDED ((size_t)1024)
@@ -79,46 +80,74 @@ static unsigned line_objects(size_t stride)
     return stride < CACHE_LINE ? (unsigned)(CACHE_LINE / divisor) : 1;
 }
 
-/* Chooses the number of colors. Leftover bytes of a slab let the first object lie in different
- * places. Large objects of a power of two leave none. For them one object less is worth it, because
- * the bytes read of many such objects would share a few cache sets (see docs/adr), unless their
- * stride spreads them already, or the cache is dense. */
-static void choose_colors(const struct prudence_cache *cache, struct cache_body *body)
+/* Bytes from one color to the next. */
+static size_t color_step(const struct prudence_cache *cache)
 {
-    size_t step = max_size(cache->alignment, CACHE_LINE);
-    size_t wanted = min_size(body->stride, OS_PAGE_SIZE);
-    size_t left = body->slab_bytes - body->capacity * body->stride;
-    bool spread = body->stride >= SKEW_MIN && body->stride % SKEW_GRAIN;
+    return max_size(cache->alignment, CACHE_LINE);
+}
 
-    if (left + step < wanted && body->stride > 2 * CACHE_LINE && !spread &&
-        body->capacity > SLAB_OBJECTS_MIN && !(cache->flags & CACHE_DENSE)) {
-        body->capacity--;
-        left += body->stride;
-    }
-    body->colors = (unsigned)clamp_size(left / step + 1, 1, COLORS_MAX);
+/*
+ * Returns the bytes that a slab keeps free for colors, so that the bytes read of many objects do
+ * not share a few cache sets (ADR 3). Without colors, objects begin in each set that is a multiple
+ * of the largest power of two that divides the stride. Colors fill the sets between two of these.
+ * Small objects do without, and so do aligned ones, because the alignment is the smallest step.
+ */
+static size_t color_room(const struct prudence_cache *cache, const struct cache_body *body)
+{
+    size_t wanted = min_size(body->stride & -body->stride, OS_PAGE_SIZE);
+
+    if (wanted <= color_step(cache) || body->stride <= (size_t)2 * CACHE_LINE)
+        return 0;
+    return wanted - color_step(cache);
+}
+
+/* Returns the number of objects in a slab of `bytes`. The last of SLAB_OBJECTS_MIN does not give
+ * way to colors. */
+static unsigned objects_in(const struct prudence_cache *cache, const struct cache_body *body,
+                           size_t bytes)
+{
+    size_t room = color_room(cache, body), colored = bytes > room ? (bytes - room) / body->stride : 0;
+
+    return (unsigned)max_size(colored, min_size(bytes / body->stride, SLAB_OBJECTS_MIN));
+}
+
+/* Returns the bytes that the objects of a slab of `bytes` leave over. */
+static size_t left_over(const struct prudence_cache *cache, const struct cache_body *body,
+                        size_t bytes)
+{
+    return bytes - objects_in(cache, body, bytes) * body->stride;
 }
 
 /* Returns whether a slab of `bytes` leaves less over, for each byte, than one of `other`. */
-static bool is_denser(size_t stride, size_t bytes, size_t other)
+static bool is_denser(const struct prudence_cache *cache, const struct cache_body *body,
+                      size_t bytes, size_t other)
 {
-    return bytes % stride * other < other % stride * bytes;
+    return left_over(cache, body, bytes) * other < left_over(cache, body, other) * bytes;
+}
+
+/* Returns whether slabs of `bytes` have at least SLAB_OBJECTS_MIN objects, and room for colors. */
+static bool is_enough(const struct prudence_cache *cache, const struct cache_body *body,
+                      size_t bytes)
+{
+    return bytes >= SLAB_OBJECTS_MIN * body->stride + color_room(cache, body);
 }
 
 /*
  * Returns the densest size from `most` down to half of it. With larger system pages there are few
- * such sizes. So if that one still leaves more than 1/64, larger sizes are tried, up to twice
- * `most`, until one leaves less.
+ * such sizes, and large objects may leave much over in each. So if that one still leaves more than
+ * 1/64, larger sizes are tried, up to twice `most`, until one leaves less.
  */
-static size_t densest(size_t stride, size_t most)
+static size_t densest(const struct prudence_cache *cache, const struct cache_body *body,
+                      size_t most)
 {
     size_t best = most;
 
     for (size_t bytes = most; bytes > most / 2; bytes -= os_page_size)
-        if (bytes / stride >= SLAB_OBJECTS_MIN && is_denser(stride, bytes, best))
+        if (is_enough(cache, body, bytes) && is_denser(cache, body, bytes, best))
             best = bytes;
-    for (size_t bytes = most; bytes < 2 * most && best % stride > best / 64;) {
+    for (size_t bytes = most; bytes < 2 * most && left_over(cache, body, best) > best / 64;) {
         bytes += os_page_size;
-        if (is_denser(stride, bytes, best))
+        if (is_denser(cache, body, bytes, best))
             best = bytes;
     }
     return best;
@@ -145,12 +174,14 @@ static void choose_slab(const struct prudence_cache *cache, struct cache_body *b
     size_t kept = slab_bytes_for(body->stride, dense ? least : OS_PAGE_SIZE);
 
     body->slab_bytes = max_size(slab_bytes_for(body->stride, least), os_page_size);
-    if (dense)
-        body->slab_bytes = densest(body->stride, body->slab_bytes);
-    body->capacity = (unsigned)(body->slab_bytes / body->stride);
+    if (dense || ((cache->flags & CACHE_ROOMY) &&
+                  left_over(cache, body, body->slab_bytes) > body->slab_bytes / ROOMY_LEFT_OVER))
+        body->slab_bytes = densest(cache, body, body->slab_bytes);
+    body->capacity = objects_in(cache, body, body->slab_bytes);
+    body->colors = (unsigned)clamp_size(
+        left_over(cache, body, body->slab_bytes) / color_step(cache) + 1, 1, COLORS_MAX);
     body->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(body->stride), 5, 10);
     body->free_limit = (unsigned)max_size(body->free_limit * kept / body->slab_bytes, 1);
-    choose_colors(cache, body);
 }
 
 /*

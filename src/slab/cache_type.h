@@ -129,10 +129,10 @@ struct cache_body {
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to slabs */
 #define CACHE_CLOSED        (1u << 2) /* objects have no bytes, and nobody may touch their pages */
-#define CACHE_DENSE         (1u << 3) /* slabs leave little over; no object gives way to colors */
+#define CACHE_DENSE         (1u << 3) /* slabs leave as little over as possible */
 #define CACHE_OWN           (1u << 4) /* of the library, which stores addresses in its own forms */
 #define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */
-#define CACHE_ROOMY         (1u << 6) /* slabs of small objects have at least ROOMY_BYTES_MIN */
+#define CACHE_ROOMY         (1u << 6) /* of at least ROOMY_BYTES_MIN, which leave little over */
 #define CACHE_SIFTED        (1u << 7) /* the domain tells of single objects (gp_sifts) */
 
 _Static_assert((CACHE_TYPESAFE ^ CACHE_DESTRUCT_SOON ^ CACHE_CLOSED ^ CACHE_DENSE ^ CACHE_OWN ^

@@ -46,6 +46,19 @@ TEST(a_class_ends_at_its_size)
     assert_int_equal(size_classes[CLASSES - 1]->object_size, OBJECT_SIZE_MAX);
 }
 
+/* A few large objects seldom fill a power of two of pages. */
+TEST(slabs_leave_little_over)
+{
+    for (unsigned class = 0; class < CLASSES && os_page_size == OS_PAGE_SIZE; class ++) {
+        const struct prudence_cache *cache = size_classes[class];
+        size_t left = cache->slab_bytes - cache->capacity * cache->stride;
+
+        assert_true(left <= cache->slab_bytes / 32);
+        assert_true(cache->slab_bytes % os_page_size == 0);
+        assert_true(cache->slab_bytes <= max_size((size_t)128 << 10, 22 * cache->stride));
+    }
+}
+
 /* A slab's metadata takes 200 bytes and more, which is much beside 4 KiB of small objects. */
 TEST(slabs_of_small_classes_are_roomy)
 {

@@ -72,12 +72,12 @@ static size_t skewed(const struct prudence_cache *cache, size_t stride)
     return stride + CACHE_LINE;
 }
 
-/* Returns `line_objects` of a cache. */
+/* Returns `line_objects` of a cache. Objects that are not aligned to 8 bytes count as large. */
 static unsigned line_objects(size_t stride)
 {
     size_t divisor = min_size(stride & -stride, CACHE_LINE);
 
-    return stride < CACHE_LINE ? (unsigned)(CACHE_LINE / divisor) : 1;
+    return stride < CACHE_LINE && divisor >= 8 ? (unsigned)(CACHE_LINE / divisor) : 1;
 }
 
 /* Bytes from one color to the next. */

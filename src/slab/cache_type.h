@@ -95,8 +95,8 @@ struct cache_body {
     unsigned capacity; /* objects in a slab */
     unsigned colors;   /* different places of the first object, 64 bytes (or the alignment) apart */
     unsigned batch;    /* objects that share a cookie */
-    /* Least number of objects, a power of two, that end where a cache line ends; 1 for objects of a
-     * cache line or more. */
+    /* Least number of objects, a power of two up to 8, that end where a cache line ends; 1 for
+     * objects of a line or more. */
     unsigned line_objects;
     unsigned size_min, size_max; /* objects in an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */

@@ -72,13 +72,14 @@ static void overflow_then_resized(char *object)
     objects[0] = prudence_realloc(object, SIZE + 2);
 }
 
-/* Writes to the tail, which follows at once. */
+/* Writes to the tail, which follows at once. The object's cache line has live objects, so it is
+ * allocated again after all whole lines of the slab. */
 static void overflow_of_a_free_object(char *object)
 {
     prudence_free(object);
     object[24] = 1;
     prudence_trim();
-    for (unsigned i = 0; i < 400; i++)
+    for (unsigned i = 0; i < 1000; i++)
         objects[0] = prudence_malloc(24);
 }
 

@@ -106,7 +106,8 @@ static size_t color_room(const struct prudence_cache *cache, const struct cache_
 static unsigned objects_in(const struct prudence_cache *cache, const struct cache_body *body,
                            size_t bytes)
 {
-    size_t room = color_room(cache, body), colored = bytes > room ? (bytes - room) / body->stride : 0;
+    size_t room = color_room(cache, body),
+           colored = bytes > room ? (bytes - room) / body->stride : 0;
 
     return (unsigned)max_size(colored, min_size(bytes / body->stride, SLAB_OBJECTS_MIN));
 }

@@ -51,11 +51,11 @@ TEST(slabs_leave_little_over)
 {
     for (unsigned class = 0; class < CLASSES && os_page_size == OS_PAGE_SIZE; class ++) {
         const struct prudence_cache *cache = size_classes[class];
-        size_t left = cache->slab_bytes - cache->capacity * cache->stride;
+        size_t left = cache->body->slab_bytes - cache->body->capacity * cache->body->stride;
 
-        assert_true(left <= cache->slab_bytes / 32);
-        assert_true(cache->slab_bytes % os_page_size == 0);
-        assert_true(cache->slab_bytes <= max_size((size_t)128 << 10, 22 * cache->stride));
+        assert_true(left <= cache->body->slab_bytes / 32);
+        assert_true(cache->body->slab_bytes % os_page_size == 0);
+        assert_true(cache->body->slab_bytes <= max_size((size_t)128 << 10, 22 * cache->body->stride));
     }
 }
 

@@ -32,7 +32,7 @@ static void each_thread_has_lines(size_t size, unsigned group)
     struct prudence_cache *cache = prudence_cache_create("small", size, &attr);
     void *mine, *another;
 
-    assert_int_equal(cache->line_objects, group);
+    assert_int_equal(cache->body->line_objects, group);
 
     injected_cpu = 0;
     allocate_all(cache, objects, 2); /* as the first thread, which hands the second one over */
@@ -81,10 +81,10 @@ TEST(a_large_object_stays_where_it_was_freed)
 TEST(a_refill_takes_whole_lines_first)
 {
     struct prudence_cache *cache = fixed_cache(16, ROOM, manual_domain());
-    unsigned last = cache->capacity - 4;
+    unsigned last = cache->body->capacity - 4;
     void *taken[8];
 
-    allocate_all(cache, objects, cache->capacity);
+    allocate_all(cache, objects, cache->body->capacity);
     for (unsigned i = 0; i < last; i++)
         if (i % 4 < 3)
             node_put(cache, &objects[i], 1);
@@ -95,7 +95,7 @@ TEST(a_refill_takes_whole_lines_first)
     for (unsigned i = 0; i < 3; i++)
         assert_ptr_equal(taken[4 + i], objects[i]); /* no other line is whole */
     assert_ptr_equal(taken[7], objects[4]);
-    assert_int_equal(cache->slabs_now, 1);
+    assert_int_equal(cache->body->slabs_now, 1);
     node_put(cache, taken, 1);
     node_flush(cache, taken + 1, 7); /* as if a refill had put them on a stack */
     for (unsigned i = 0; i < last; i++)

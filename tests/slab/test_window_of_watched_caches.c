@@ -14,7 +14,7 @@ TEST(no_window)
     cache = prudence_cache_create("watched", 64, NULL);
     object = prudence_cache_alloc(cache); /* by inlined code, which asks for a window */
     assert_non_null(object);
-    assert_null(cache->window);
+    assert_null(cache->body->window);
     assert_true(is_of(cache, object) && !is_of(cache, (char *)object + 8));
     prudence_cache_free(cache, object);
     assert_int_equal(prudence_cache_destroy(cache), 0);

@@ -55,7 +55,8 @@ TEST(slabs_leave_little_over)
 
         assert_true(left <= cache->body->slab_bytes / 32);
         assert_true(cache->body->slab_bytes % os_page_size == 0);
-        assert_true(cache->body->slab_bytes <= max_size((size_t)128 << 10, 22 * cache->body->stride));
+        assert_true(cache->body->slab_bytes <=
+                    max_size((size_t)128 << 10, 22 * cache->body->stride));
     }
 }
 

@@ -379,7 +379,8 @@ void hazard_slots_thread_ends(bool last)
 
 /* Gives back the record if its thread is gone. The compare-and-swap lets one thread do so; the
  * second look at the time, because a new thread of the same id may have claimed the record. */
-static void reap_one(struct prudence_hazards *record, struct hazard_owner *owner, bool thoroughly)
+static void hazard_slots_reap_one(struct prudence_hazards *record, struct hazard_owner *owner,
+                                  bool thoroughly)
 {
     int32_t thread = load_acquire(&record->thread), reaped = BEING_REAPED;
     uint64_t claimed_at = load_relaxed(&owner->claimed_at);
@@ -411,7 +412,7 @@ void hazard_slots_reap(void)
     {
         if (place++ < from || asked == ASK_MOST || load_relaxed(&record->thread) <= 0)
             continue;
-        reap_one(record, &chunk->owners[record - chunk->records], thoroughly);
+        hazard_slots_reap_one(record, &chunk->owners[record - chunk->records], thoroughly);
         if (++asked == ASK_MOST)
             next = place;
     }

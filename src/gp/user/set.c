@@ -250,7 +250,7 @@ static void set_drive(struct prudence_domain *domain, uint64_t goal)
         gp_drive_complete(domain, begun);
 }
 
-/* ---------------------------------------------------------------------- sets with hazard members */
+/* ------------------------------------------------------------------ sets with hazard members */
 
 /* Drives the part of members with sections, up to `goal`. */
 static void sections_drive(struct domain_set *set, uint64_t goal)

@@ -5,10 +5,10 @@ import invented_machine
 from prudence_advise import hashes
 
 # Operations of a thread in a microsecond: searches alone, and updates alone. Of one lock for all, with several threads: of all.
-SMALL = {"ideal": (7.0, 2.5), "rcu": (6.9, 1.4), "rcu100": (6.9, 1.3), "rcu10": (6.9, 1.0), "prudence": (6.0, 1.2),
+SMALL = {"ideal": (7.0, 2.5), "rcu": (6.9, 1.4), "rcu100": (6.9, 1.3), "rcu10": (6.9, 1.0), "prudence": (6.0, 1.2), "hazard": (5.5, 1.3),
          "brlock": (3.0, 0.7), "bkt": (1.6, 1.8), "bktcl": (1.5, 2.0), "bktrw": (1.2, 1.1), "globalrw": (1.0, 0.9),
          "global": (0.9, 0.8)}
-LARGE = {"ideal": (2.4, 1.2), "rcu": (2.3, 0.9), "rcu100": (2.3, 0.8), "rcu10": (2.3, 0.5), "prudence": (2.0, 0.8),
+LARGE = {"ideal": (2.4, 1.2), "rcu": (2.3, 0.9), "rcu100": (2.3, 0.8), "rcu10": (2.3, 0.5), "prudence": (2.0, 0.8), "hazard": (2.0, 0.8),
          "brlock": (1.6, 0.3), "bkt": (1.2, 0.9), "bktcl": (1.1, 1.0), "bktrw": (0.9, 0.7), "globalrw": (0.9, 0.5),
          "global": (0.8, 0.5)}
 

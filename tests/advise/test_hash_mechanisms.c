@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hash.h"
+#include "loops.h"
+#include "operations.h"
 
 #define THREADS    2
 #define OPERATIONS 2000 /* of a thread */
@@ -102,6 +103,64 @@ TEST(grace_periods_may_be_driven_by_the_load)
 {
     assert_int_equal(status_of("rcu", 0.5, 10, true), 0);
     assert_int_equal(status_of("prudence", 0.5, 10, true), 0);
+}
+
+/* A search that is stopped at its first element while each key of the bucket is removed, and all
+ * memory that is free then is used for something else. */
+enum { FREE_MOST = 1000 };
+
+static void remove_and_reuse(struct crew_member *self)
+{
+    hash_pause = NULL;
+    hazard_remove_checked(self, hash_load.buckets); /* the first one, if there are two */
+    hazard_remove_checked(self, 0);
+    prudence_cache_shrink(hash_cache);
+    for (unsigned i = 0; i < FREE_MOST; i++) {
+        struct element *element = prudence_cache_alloc(hash_cache);
+
+        if (!element)
+            hash_fault("no memory");
+        element->state = ELEMENT_NEW;
+    }
+}
+
+/* Searches for the first key of a bucket with one or two elements. */
+static int status_of_stopped_search(bool two)
+{
+    int status;
+    pid_t child;
+
+    hash_load = (struct hash_load){.threads = 1, .buckets = 4};
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct crew_member self;
+
+        crew_member_init(&self, 0);
+        hash_prepare(mechanism_named("hazard"));
+        if (two) {
+            struct element *first = prudence_cache_alloc(hash_cache);
+
+            fill_in(&self, first, hash_load.buckets, false);
+            prudence_list_add_rcu(&first->link, &bucket_of(0)->chain);
+        }
+        hash_pause = remove_and_reuse;
+        hazard_search_checked(&self, 0);
+        _exit(hash_pause ? EXIT_FAILURE : EXIT_SUCCESS);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(an_element_that_a_search_names_is_not_reused)
+{
+    assert_int_equal(status_of_stopped_search(false), EXIT_SUCCESS);
+}
+
+/* The element after it is reused, and the search does not go there. */
+TEST(a_search_at_a_removed_element_starts_over)
+{
+    assert_int_equal(status_of_stopped_search(true), EXIT_SUCCESS);
 }
 
 /* Threads that never run at the same time break nothing, so more than one run may be needed. */

@@ -47,20 +47,6 @@ INLINED void rcu_look_up(struct crew_member *self, uint64_t key, bool checked)
     self->done++;
 }
 
-INLINED void lock_bucket(struct crew_member *self, struct bucket *bucket, bool checked)
-{
-    pthread_spin_lock(&bucket->lock);
-    if (checked)
-        check_writer_in(self, bucket, false);
-}
-
-INLINED void unlock_bucket(struct crew_member *self, struct bucket *bucket, bool checked)
-{
-    if (checked)
-        check_writer_out(self, bucket);
-    pthread_spin_unlock(&bucket->lock);
-}
-
 INLINED void rcu_remove_and_add(struct crew_member *self, uint64_t key, bool checked)
 {
     struct bucket *bucket = bucket_of(key);

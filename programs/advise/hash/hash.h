@@ -8,7 +8,7 @@
  * All mechanisms share this: a bucket has a cache line, and so has an element; chains are doubly
  * linked and changed by <prudence/rculist.h>. A removed element is reused for the next addition.
  * Mechanisms with locks keep it in a list of the thread, which no other thread touches; RCU defers
- * it to its cache, because readers may still use it.
+ * and hazard pointers defer it to its cache, because readers may still use it.
  *
  * Each mechanism's loop exists twice: one is measured, and one has checks, whose faults end the
  * process with a message.
@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include <prudence/prudence.h>
+#include <prudence/rcu.h>
 #include <prudence/rculist.h>
 
 #include "crew.h"
@@ -52,6 +53,7 @@ struct hash_mechanism {
     void (*prepare)(void); /* fills the table */
     void (*check_whole)(
         void); /* while no thread works, checks that each key exists once, and the chains */
+    enum prudence_domain_kind domain; /* of hash_cache: the default domain, or one of kind hazard */
 };
 
 extern const struct hash_mechanism hash_mechanisms[];
@@ -71,7 +73,9 @@ struct hash_load {
 };
 
 extern struct hash_load hash_load;
-extern struct prudence_cache *hash_cache; /* for elements of mechanisms that defer */
+extern void (*hash_pause)(struct crew_member *self); /* called where checked operations yield */
+extern struct prudence_cache *hash_cache;            /* for elements of mechanisms that defer */
+extern struct prudence_domain *hash_domain;          /* the cache's */
 
 /* Prepares the table for hash_load. Call once per process. */
 void hash_prepare(const struct hash_mechanism *mechanism);

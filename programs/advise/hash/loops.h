@@ -18,6 +18,11 @@ DECLARE(bktrw)
 DECLARE(brlock)
 DECLARE(rcu)
 DECLARE(prudence)
+DECLARE(hazard)
+
+/* Single operations, for tests. */
+void hazard_search_checked(struct crew_member *self, uint64_t key);
+bool hazard_remove_checked(struct crew_member *self, uint64_t key);
 
 void locked_prepare(void);
 void rcu_prepare(void);

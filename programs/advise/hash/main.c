@@ -40,7 +40,7 @@ static uint64_t grace_periods(void)
 {
     struct prudence_domain_stats stats;
 
-    if (prudence_domain_stats(prudence_default_domain(), &stats))
+    if (prudence_domain_stats(hash_domain, &stats))
         hash_fault("prudence_domain_stats");
     return stats.grace_periods;
 }

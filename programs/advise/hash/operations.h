@@ -4,8 +4,9 @@
  * inlined into each mechanism's loop, where `checked` is a constant.
  *
  * Checks of each bucket: two updates never overlap; with locks, no search overlaps an update; under
- * RCU, an element that a search uses still has a key of that bucket, even if removed meanwhile.
- * Threads yield at random inside, so that others come in.
+ * RCU and hazard pointers, an element that a search uses still has a key of that bucket, even if
+ * removed meanwhile.
+ * Threads yield at random inside, so that others come in; or a test comes in (hash_pause).
  */
 #ifndef ADVISE_HASH_OPERATIONS_H
 #define ADVISE_HASH_OPERATIONS_H
@@ -29,7 +30,9 @@ extern struct spares hash_spares[CREW_MOST];
 
 static inline void hash_maybe_yield(struct crew_member *self)
 {
-    if (crew_random(self) % YIELD_ONE_OF == 0)
+    if (hash_pause)
+        hash_pause(self);
+    else if (crew_random(self) % YIELD_ONE_OF == 0)
         sched_yield();
 }
 
@@ -132,6 +135,22 @@ INLINED void fill_in(struct crew_member *self, struct element *element, uint64_t
     element->key = key;
     element->value = hash_value_of(key);
     __atomic_store_n(&element->state, ELEMENT_IN, __ATOMIC_RELAXED);
+}
+
+/* ------------------------------------------- the bucket's lock, where searches take none */
+
+INLINED void lock_bucket(struct crew_member *self, struct bucket *bucket, bool checked)
+{
+    pthread_spin_lock(&bucket->lock);
+    if (checked)
+        check_writer_in(self, bucket, false);
+}
+
+INLINED void unlock_bucket(struct crew_member *self, struct bucket *bucket, bool checked)
+{
+    if (checked)
+        check_writer_out(self, bucket);
+    pthread_spin_unlock(&bucket->lock);
 }
 
 /* ------------------------------------------------------------------------------- spare elements */

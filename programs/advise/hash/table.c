@@ -8,7 +8,9 @@
 #include "operations.h"
 
 struct hash_load hash_load = {.threads = 1, .buckets = 32};
+void (*hash_pause)(struct crew_member *self);
 struct prudence_cache *hash_cache;
+struct prudence_domain *hash_domain;
 struct bucket *hash_buckets;
 struct spares hash_spares[CREW_MOST];
 
@@ -23,10 +25,21 @@ uint64_t hash_pairs_below(double updates)
     return (uint64_t)(updates / (2 - updates) * (double)CREW_RANDOM_END);
 }
 
+static void create_cache(enum prudence_domain_kind kind)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+
+    hash_domain = kind == PRUDENCE_DOMAIN_HAZARD ? prudence_domain_create("hash trial", kind, NULL)
+                                                 : prudence_default_domain();
+    attr.domain = hash_domain;
+    if (hash_domain)
+        hash_cache = prudence_cache_create("hash trial", sizeof(struct element), &attr);
+}
+
 void hash_prepare(const struct hash_mechanism *mechanism)
 {
     hash_buckets = aligned_alloc(HASH_LINE, hash_load.buckets * sizeof *hash_buckets);
-    hash_cache = prudence_cache_create("hash trial", sizeof(struct element), NULL);
+    create_cache(mechanism->domain);
     if (!hash_buckets || !hash_cache)
         hash_fault("no memory");
     memset(hash_buckets, 0, hash_load.buckets * sizeof *hash_buckets);

@@ -175,7 +175,7 @@ FINDINGS = (
 
 
 def of_library(measured):
-    """Sentences on rcu with grace periods as the library decides, which the thesis does not have."""
+    """Sentences on what the thesis does not have: rcu with grace periods as the library decides, and hazard pointers."""
     found, threads = [], measured.threads_most
     for buckets in hashes.BUCKETS:
         if measured.has("rcu", buckets, threads, 1.0):
@@ -184,7 +184,19 @@ def of_library(measured):
             found.append(f"{buckets} buckets, grace periods as the library decides: RCU is ahead of all locks up to f = "
                          f"{spread(measured.breakevens('rcu', buckets, threads))}; at f = 0.5 {spread(count, 0)} operations in a "
                          "grace period.")
+        if measured.has("hazard", buckets, threads, 0.5):
+            found.append(f"{buckets} buckets: hazard pointers make {of_rcu(measured, buckets, threads, 0.0)} of rcu's rate at f = 0 and "
+                         f"{of_rcu(measured, buckets, threads, 0.5)} at f = 0.5, where {waiting(measured, 'hazard', buckets, threads)} "
+                         f"elements wait (rcu: {waiting(measured, 'rcu', buckets, threads)}).")
     return found
+
+
+def of_rcu(measured, buckets, threads, share):
+    return spread(measured.rates("hazard", buckets, threads, share) / measured.rates("rcu", buckets, threads, share))
+
+
+def waiting(measured, name, buckets, threads):
+    return f"{numpy.median(measured.rows[name, buckets, threads, 0.5]['waiting']):.0f}"
 
 
 def judge(truths):

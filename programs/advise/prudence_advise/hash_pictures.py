@@ -9,7 +9,7 @@ from .model import Latencies
 from .pictures import OURS, plt
 
 RATIO_BEHIND_8_5 = 4.5  # the figures' r: ADR 68
-MARKS = {"ideal": ("#000000", "_"), "rcu": (OURS, "o"), "rcu10": (OURS, "o"), "rcu100": (OURS, "o"), "prudence": ("#009e73", "D"),
+MARKS = {"ideal": ("#000000", "_"), "rcu": (OURS, "o"), "rcu10": (OURS, "o"), "rcu100": (OURS, "o"), "prudence": ("#009e73", "D"), "hazard": ("#f0a0a0", "P"),
          "brlock": ("#56b4e9", "s"), "bkt": ("#e69f00", "^"), "bktcl": ("#d55e00", "v"), "bktrw": ("#cc79a7", "<"),
          "globalrw": ("#0072b2", ">"), "global": ("#999999", "x")}
 SHARES = numpy.linspace(0, 1, 101)
@@ -25,7 +25,7 @@ def points(axes, name, places, rates):
     middle = numpy.median(rates, axis=1)
     axes.errorbar(places, per_microsecond(middle), yerr=per_microsecond([middle - rates.min(axis=1), rates.max(axis=1) - middle]),
                   color=colour, marker=mark, markersize=5, linestyle="none", elinewidth=1, label=TITLES[name],
-                  markerfacecolor="none" if name in ("rcu", "prudence") else colour)
+                  markerfacecolor="none" if name in ("rcu", "prudence", "hazard") else colour)
 
 
 def finished(axes, label):
@@ -39,7 +39,7 @@ def mixed(measured, machine, buckets, threads, name):
     """Figures 8.1 to 8.4, D.2 and D.3, and 2.12 and 2.13 among them: by the share of updates."""
     figure, axes = plt.subplots(figsize=(9, 4.2), constrained_layout=True)
     table = measured.table(buckets)
-    for one in ("ideal", name, *(() if name == "rcu" else ("rcu",)), "prudence", *LOCKS):
+    for one in ("ideal", name, *(() if name == "rcu" else ("rcu",)), "prudence", "hazard", *LOCKS):
         shares, rates = measured.curve(one, buckets, threads)
         if len(shares) > 1 and one != "ideal":
             points(axes, one, shares, rates)
@@ -56,7 +56,7 @@ def read_only(measured, machine, buckets):
     figure, axes = plt.subplots(figsize=(9, 4.2), constrained_layout=True)
     table = measured.table(buckets)
     counts = numpy.arange(1, 5)
-    for one in ("ideal", "rcu", "prudence", *LOCKS):
+    for one in ("ideal", "rcu", "prudence", "hazard", *LOCKS):
         there = [int(count) for count in counts if one != "ideal" and measured.has(one, buckets, int(count), 0.0)]
         if there:
             points(axes, one, there, numpy.array([measured.rates(one, buckets, count, 0.0) for count in there]))

@@ -30,6 +30,7 @@ TRIES = 5
 LOCKS = ("brlock", "bkt", "bktcl", "bktrw", "globalrw", "global")
 TITLES = {"ideal": "ideal: one thread without synchronization, times the threads", "rcu": "rcu: grace periods as the library decides",
           "rcu10": "rcu, \u03bb = 10", "rcu100": "rcu, \u03bb = 100", "prudence": "<prudence/hash.h>",
+          "hazard": "hazard: hazard pointers of <prudence/hazard.h>",
           "brlock": "brlock: a lock for each CPU", "bkt": "bkt: a spinlock for each bucket",
           "bktcl": "bktcl: the same, in the bucket's line", "bktrw": "bktrw: a reader-writer lock for each bucket",
           "globalrw": "globalrw: one reader-writer lock", "global": "global: one spinlock"}
@@ -226,7 +227,7 @@ def crossing(shares, rates, others):
 
 def plan(cpus):
     """(mechanism, buckets, threads, share): read-only by threads, and all shares with two and with four threads."""
-    names = ("rcu", "prudence", *LOCKS)
+    names = ("rcu", "prudence", "hazard", *LOCKS)
     found = []
     for buckets in BUCKETS:
         found += [("ideal", buckets, 1, share) for share in SHARES]

@@ -4,7 +4,7 @@
 NANOSECONDS = {
     "instruction": 0.25, "clock": 20, "atomic_increment": 5, "cmpxchg_increment": 5, "fence": 5, "membarrier": 300,
     "membarrier_beside": 3000, "mutex": 12, "spinlock": 6, "read_lock": 12, "write_lock": 18, "sequence_read": 1,
-    "hazard_pointer": 6, "malloc_pair": 6, "reader_free": 1, "reader_fenced": 6, "quiescent": 0.5, "pair_free": 6,
+    "hazard_free": 2, "hazard_fenced": 7, "hazard_pair": 7, "reader_free": 1, "reader_fenced": 6, "quiescent": 0.5, "pair_free": 6,
     "pair_fenced": 6, "grace_period_free": 500, "grace_period_fenced": 70, "load_l1": 1, "load_l2": 4, "load_l3": 15,
     "load_memory": 90, "atomic_transfer": 30, "read_transfer": 130}
 NEAR, FAR = 60.0, 180.0

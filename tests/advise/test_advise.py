@@ -131,8 +131,30 @@ class Advice(Case):
         self.assertIn("may not block", blocking["spinlock"])
 
     def test_fresh_data_gets_a_warning(self):
-        rcu = next(row for row in self.answer("--fresh")["ranking"] if row["name"] == "rcu")
-        self.assertIn("mark obsolete objects", " ".join(rcu["reasons"]))
+        for row in self.answer("--fresh")["ranking"]:
+            self.assertEqual("mark obsolete objects" in " ".join(row["reasons"]), row["name"] in ("rcu", "hazard"))
+
+    def test_a_reader_that_stays(self):
+        """RCU is left out as soon as what it keeps is more than latent_limit; then hazard pointers are advised, and not before."""
+        rate = next(row for row in self.answer("--between=0")["ranking"] if row["name"] == "rcu")["operations_per_second"]["median"]
+        fills = 1e9 * (32 << 20) / (rate * 0.02 * 64)  # ns
+        for stays, choice in ((0, "rcu"), (0.99 * fills, "rcu"), (1.01 * fills, "hazard")):
+            answer = self.answer("--between=0", f"--stays={round(stays)}ns")
+            rows = {row["name"]: row for row in answer["ranking"]}
+            self.assertEqual((answer["choice"], rows["rcu"]["unsuitable"] is None), (choice, choice == "rcu"))
+            self.assertEqual(answer["breakeven"] == {}, choice == "hazard")
+            for name, words in (("hazard", "keeps only the objects that it has named"), ("mutex", "an update waits for a reader that stays")):
+                self.assertEqual(words in " ".join(rows[name]["reasons"]), stays > 0, name)
+        self.assertIn(" keeps 33.9 MB of deferred objects, and latent_limit is 33.6 MB", rows["rcu"]["unsuitable"])
+        self.assertIsNone(next(row for row in self.answer("--between=0", "--stays=1s", "--latent-limit=0")["ranking"]
+                               if row["name"] == "rcu")["unsuitable"])
+        said = self.advise(*LOAD, "--between=0", "--stays=1s", f"--calibration={self.machine}").stdout
+        self.assertTrue(said.startswith("Use hazard pointers of Prudence: "), said)
+        self.assertIn(" RCU is left out: a reader that stays for 1 s keeps", said.splitlines()[0])
+        self.assertIn("-. RCU with Prudence: a reader that stays for 1 s keeps", said)
+        for stays in (0, 1):
+            rows = {row["name"]: row for row in self.answer("--data=plain", f"--stays={stays}us")["ranking"]}
+            self.assertEqual(rows["seqlock"]["unsuitable"] is None, stays == 0)
 
     def test_spread_of_the_calibration_is_that_of_the_answer(self):
         narrow = self.answer()["ranking"][0]["gain"]
@@ -213,7 +235,7 @@ class Calibrate(Case):
         kept = self.folder / "cache/prudence/calibration.json"
         done = self.run_program("calibrate", "--repeats=3", "--seconds=0.0001", f"--picture={self.folder}/costs.svg")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for row in ("instruction", "atomic increment", "clock read", "mutex", "read section, fence-free",
+        for row in ("instruction", "atomic increment", "clock read", "mutex", "read section, fence-free", "hazard pointer, fence-free",
                     "grace period, fenced", "grace period, qsbr", "t_f", "t_c"):
             self.assertIn(row, done.stdout)
         self.assertIn("<svg", (self.folder / "costs.svg").read_text())
@@ -269,18 +291,22 @@ class Calibrate(Case):
 class Check(Case):
     def check(self, *arguments):
         done = self.advise("check", f"--calibration={self.machine}", "--threads=2", "--updates=10%", "--repeats=1",
-                           "--seconds=0.05", *arguments)
+                           "--seconds=0.03", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
     def test_each_mechanism_runs_the_load(self):
         answer = json.loads(self.check("--buckets=8", "--ops-per-section=3", "--json"))
         self.assertEqual({row["name"] for row in answer["rows"]},
-                         {"mutex", "spinlock", "rwlock", "brlock", "buckets", "seqlock", "rcu"})
+                         {"mutex", "spinlock", "rwlock", "brlock", "buckets", "seqlock", "rcu", "hazard"})
         for row in answer["rows"]:
             self.assertGreater(row["least"], 0)
             self.assertAlmostEqual(row["ratio"], row["measured"] / row["expected"]["median"])
-            self.assertEqual("waiting" in row, row["name"] == "rcu")
+            for key in ("waiting", "beside_reader"):
+                self.assertEqual(key in row, row["name"] in ("rcu", "hazard"))
+            if "beside_reader" in row:  # the object that the reader has waits at least
+                self.assertGreaterEqual(row["beside_reader"]["waiting"], 1)
+                self.assertEqual(row["beside_reader"]["bytes"], 64 * row["beside_reader"]["waiting"])
 
     def kept_after(self, others, *arguments):
         """The checks in the calibration after one that found what the model says, half of it for brlock."""
@@ -323,6 +349,7 @@ class Check(Case):
     def test_as_a_table(self):
         said = self.check("--size=3", "--updates=1", "--live=1")
         self.assertIn("RCU with Prudence", said)
+        self.assertEqual(said.count("Beside a reader that stayed for the whole run: "), 2)
         self.assertIn("Rank correlation", said)
 
     def sections(self, *arguments):
@@ -347,7 +374,8 @@ class Check(Case):
         self.refused("at most 1024 threads", "check", "--threads=2000", "--updates=0")
         for arguments, message in (([], "MECHANISM is missing"), (["luck"], "'luck' is not one of mutex"),
                                    (["rcu", "--updates=x"], "--updates: 'x'"), (["rcu", "--size=4"], "--size: '4'"),
-                                   (["rcu", "mutex"], "'mutex' is not one of")):
+                                   (["rcu", "mutex"], "'mutex' is not one of"),
+                                   (["mutex", "--stays"], "--stays is for rcu and hazard, not for mutex")):
             done = self.run_program(*arguments, program=BUILD / "bin/prudence-trial")
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(message, done.stderr)
@@ -376,8 +404,8 @@ class Hash(Case):
         return [float(word) for word in done.stdout.split()]
 
     def test_each_mechanism_runs(self):
-        for name in ("ideal", "rcu", "prudence", "brlock", "bkt", "bktcl", "bktrw", "globalrw", "global"):
-            defers = name in ("rcu", "prudence")
+        for name in ("ideal", "rcu", "prudence", "hazard", "brlock", "bkt", "bktcl", "bktrw", "globalrw", "global"):
+            defers = name in ("rcu", "prudence", "hazard")
             for length in (0.01, 0.1, 1, 10):  # longer where other programs have the CPUs
                 rate, waiting, grace_periods, share = self.run_trial(name, length)
                 self.assertTrue(rate > 0 and share >= 0, name)

@@ -101,11 +101,11 @@ class Capacity(unittest.TestCase):
             self.memory_is_bounded(name, on, load, cost)
 
     def memory_is_bounded(self, name, on, load, cost):
-        """Locks are of a known number; under RCU `latent_limit` bounds what waits; hazard pointers keep twice what they can point at."""
+        """Locks are of a known number; under RCU and hazard pointers `latent_limit` bounds what waits."""
         threads = load.threads
         bound = {"mutex": 64, "spinlock": 64, "rwlock": 64, "seqlock": 128, "brlock": 64 * (max(on.cpus, threads) + 1),
                  "buckets": 64 * load.buckets, "rcu": 64 * threads + (load.latent_limit or math.inf),
-                 "hazard": threads * (64 + 2 * threads * load.operations * load.size)}[name]
+                 "hazard": 128 * threads + (load.latent_limit or math.inf)}[name]
         self.assertTrue(0 <= advice.value(cost.memory) <= bound * ROUNDING, (name, advice.value(cost.memory), bound))
 
     @examples

@@ -94,6 +94,12 @@ class Intervals(unittest.TestCase):
             for value, expected in zip(found.span(name), span):
                 self.assertAlmostEqual(value, expected, msg=name)
 
+    def test_hazard_pointers_have_their_own_error_once_measured(self):
+        found = Errors(checked({"rcu": 0.8, "seqlock": 1.5, "hazard": 1.2}), 8, 8)
+        self.assertTrue(found.measured_here("hazard"))
+        for value, expected in zip(found.span("hazard"), (1.0, 1.2)):
+            self.assertAlmostEqual(value, expected)
+
     def test_a_new_calibration_needs_no_new_check(self):
         document = checked({"mutex": 0.5})
         dearer = copy.deepcopy(document)

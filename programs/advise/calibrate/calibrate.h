@@ -25,6 +25,8 @@ enum library_operation {
     GRACE_PERIOD,
     GRACE_PERIOD_BESIDE,
     PAIR,
+    HAZARD,
+    HAZARD_PAIR,
     QUIESCENT,
     GRACE_PERIOD_QSBR
 };
@@ -74,8 +76,7 @@ double time_blind_transfer(const struct measurement *measurement, uint64_t count
 double time_read_transfer(const struct measurement *measurement, uint64_t count);
 
 /* locks.c */
-operations_function mutex_pairs, read_lock_pairs, write_lock_pairs, spinlock_pairs, sequence_reads,
-    hazard_pointers, malloc_pairs;
+operations_function mutex_pairs, read_lock_pairs, write_lock_pairs, spinlock_pairs, sequence_reads;
 /* The system calls of a contended mutex: a sleep refused because the word has changed, and a
  * wake-up without sleeper. */
 operations_function futex_waits, futex_wakes;

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <prudence/hazard.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
@@ -28,7 +29,7 @@ static struct mode {
 
 /* ----------------------------------------------------------------------------------- in a child */
 
-static struct prudence_cache *cache;
+static struct prudence_cache *cache, *hazard_cache;
 static struct prudence_domain *qsbr;
 
 static void read_sections(uint64_t count)
@@ -65,15 +66,40 @@ static double synchronize_beside(uint64_t count)
     return took;
 }
 
-static void pairs(uint64_t count)
+static void pairs_of(struct prudence_cache *of, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        void *object = prudence_cache_alloc(cache);
+        void *object = prudence_cache_alloc(of);
 
         if (!object)
             fail("prudence_cache_alloc");
         *(volatile char *)object = 1;
-        prudence_cache_free_deferred(cache, object);
+        prudence_cache_free_deferred(of, object);
+    }
+}
+
+static void pairs(uint64_t count)
+{
+    pairs_of(cache, count);
+}
+
+static void hazard_pairs(uint64_t count)
+{
+    pairs_of(hazard_cache, count);
+}
+
+/* Takes a slot, protects an object, and gives the slot back. */
+static void hazard_sections(uint64_t count)
+{
+    static void *link = &link;
+
+    for (uint64_t i = 0; i < count; i++) {
+        struct prudence_hazard *hazard = prudence_hazard_acquire();
+
+        if (!hazard)
+            fail("prudence_hazard_acquire");
+        prudence_hazard_protect(hazard, &link);
+        prudence_hazard_release(hazard);
     }
 }
 
@@ -111,12 +137,24 @@ static double carry_out(const struct order *order)
         return synchronize_beside(order->count);
     case PAIR:
         return time_of(pairs, order->count);
+    case HAZARD:
+        return time_of(hazard_sections, order->count);
+    case HAZARD_PAIR:
+        return time_of(hazard_pairs, order->count);
     case QUIESCENT:
         return time_quiescent_states(order->count);
     case GRACE_PERIOD_QSBR:
         return time_of(synchronize_qsbr, order->count);
     }
     return -1;
+}
+
+static struct prudence_cache *create_hazard_cache(void)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+
+    attr.domain = prudence_domain_create("calibrate", PRUDENCE_DOMAIN_HAZARD, NULL);
+    return attr.domain ? prudence_cache_create("calibrate", 64, &attr) : NULL;
 }
 
 /* Serves orders until the parent ends or closes its pipe. */
@@ -130,8 +168,9 @@ static void serve(const struct mode *mode, int orders, int answers)
         fail("reader_mode");
     cache = prudence_cache_create("calibrate", 64, NULL);
     qsbr = prudence_domain_create("calibrate", PRUDENCE_DOMAIN_QSBR, NULL);
-    if (!cache || !qsbr)
-        fail("a cache and a domain");
+    hazard_cache = create_hazard_cache();
+    if (!cache || !qsbr || !hazard_cache)
+        fail("caches and domains");
     while (read(orders, &order, sizeof order) == sizeof order) {
         double took = carry_out(&order);
 

@@ -24,8 +24,6 @@ static union {
     char apart[LINES_APART];
 } spinlock __attribute__((aligned(LINES_APART)));
 static uint64_t sequence __attribute__((aligned(LINES_APART)));
-static void *hazard __attribute__((aligned(LINES_APART)));
-static void *shared __attribute__((aligned(LINES_APART))) = &hazard;
 
 void mutex_pairs(uint64_t count)
 {
@@ -74,27 +72,6 @@ void sequence_reads(uint64_t count)
     }
 }
 
-/* Protects and releases one object: publish the pointer, full fence, read the pointer
- * again. */
-void hazard_pointers(uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        void *object = __atomic_load_n(&shared, __ATOMIC_RELAXED);
-
-        for (;;) {
-            void *again;
-
-            __atomic_store_n(&hazard, object, __ATOMIC_RELAXED);
-            __atomic_thread_fence(__ATOMIC_SEQ_CST);
-            again = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
-            if (again == object)
-                break;
-            object = again;
-        }
-        __atomic_store_n(&hazard, NULL, __ATOMIC_RELEASE);
-    }
-}
-
 static void call_futex(int operation, uint32_t expected, uint64_t count)
 {
     static uint32_t word __attribute__((aligned(LINES_APART)));
@@ -111,16 +88,4 @@ void futex_waits(uint64_t count)
 void futex_wakes(uint64_t count)
 {
     call_futex(FUTEX_WAKE, 1, count);
-}
-
-void malloc_pairs(uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        void *object = malloc(64);
-
-        if (!object)
-            fail("malloc");
-        *(volatile char *)object = 1;
-        free(object);
-    }
 }

@@ -27,8 +27,8 @@ def why_not(name, load, needs):
     if name == "seqlock" and needs.linked:
         return ("a reader may follow a pointer to memory that was freed meanwhile; "
                 "with type-stable memory it can serve (--data plain)")
-    if name == "seqlock" and needs.blocking:
-        return "readers that block are retried without end"
+    if name == "seqlock" and (needs.blocking or needs.stays):
+        return "readers that block or stay are retried without end"
     if name == "spinlock" and needs.blocking:
         return "the holder may not block"
     if name == "brlock" and needs.blocking:
@@ -36,14 +36,34 @@ def why_not(name, load, needs):
     return None
 
 
+def kept_by_reader(rate, load, needs):
+    """Bytes that wait for the reader that stays, under RCU: all that is deferred meanwhile."""
+    return rate * load.updates * needs.stays * load.size
+
+
+def why_not_rcu(rate, load, needs):
+    """As why_not(), by what was evaluated: where deferred objects do not fit, updates wait for the reader, or memory grows."""
+    kept = kept_by_reader(rate, load, needs)
+    if not load.latent_limit or kept <= load.latent_limit:
+        return None
+    return (f"a reader that stays for {time_text(needs.stays)} keeps {bytes_text(kept)} of deferred objects, "
+            f"and latent_limit is {bytes_text(load.latent_limit)}")
+
+
 @dataclasses.dataclass
 class Needs:
     linked: bool = True  # readers follow pointers to what updates free
     blocking: bool = False  # readers block inside sections
     fresh: bool = False  # a reader must not see what an update has replaced
+    stays: float = 0.0  # ns for which one reader may keep what it reads, beside all others
 
 
-def reasons_of(name, machine, load, needs, waiting, cost, error):
+def deferral_text(details):
+    return (f"an update's deferral costs {value(details['deferral_ns']):.0f} ns with its share of a grace period, which serves "
+            f"{value(details['objects_per_grace_period']):.0f} objects")
+
+
+def reasons_of(name, machine, load, needs, rate, waiting, cost, error):
     """Sentences for a person, from what the model found and what was measured beside it."""
     active = mechanisms.active_cpus(machine, load)
     found = []
@@ -65,18 +85,27 @@ def reasons_of(name, machine, load, needs, waiting, cost, error):
         if lost >= 0.01:
             found.append(f"readers repeat what an update came into: {share_text(lost)} of the rate without that")
     if name == "hazard":
-        found.append(f"each of {load.operations} objects costs a reader {value(machine['hazard_pointer']):.1f} ns")
+        found.append(f"each of {load.operations} objects costs a reader {value(mechanisms.protection(machine)):.1f} ns, "
+                     "and readers may block")
+        if load.updates > 0:
+            found.append(deferral_text(cost.details))
+        if needs.stays:
+            found.append("a reader that stays keeps only the objects that it has named")
+    if name not in ("rcu", "hazard", "seqlock") and needs.stays:
+        found.append(f"an update waits for a reader that stays, {time_text(needs.stays)}")
     if name == "rcu":
         details = cost.details
         reader = machine["reader_fenced" if details["fenced"] else "reader_free"]
         found.append(f"a section costs a reader {value(reader):.1f} ns, and it writes no shared line")
         if load.updates > 0:
-            found.append(f"an update's deferral costs {value(details['deferral_ns']):.0f} ns with its share of a grace "
-                         f"period, which serves {value(details['objects_per_grace_period']):.0f} objects")
-        if needs.fresh:
-            found.append("readers may see what was just replaced: mark obsolete objects, or check a version")
+            found.append(deferral_text(details))
+        if needs.stays and load.updates > 0:
+            found.append(f"a reader that stays for {time_text(needs.stays)} keeps "
+                         f"{bytes_text(kept_by_reader(rate, load, needs))} of deferred objects")
         if needs.blocking:
             found.append("readers that block need a domain of kind srcu, whose sections cost more")
+    if name in ("rcu", "hazard") and needs.fresh:
+        found.append("readers may see what was just replaced: mark obsolete objects, or check a version")
     if error.measured_here(name) and error.span(name) != errors.NONE:
         low, high = error.span(name)
         found.append(f"measured here: {low:.2g} to {high:.2g} times what the model says")
@@ -96,6 +125,8 @@ def breakevens(machine, load, candidates, error):
     """Up to which share of updates RCU is faster than each of the others, and than all of them; each with the model's error."""
     many = with_shares(load)
     rates = {one.name: mechanisms.evaluate(one, machine, many)[0] for one in candidates}
+    if "rcu" not in rates:
+        return {}
     ours = rates.pop("rcu")
     theirs = {name: [rate / factor for factor in (1.0, *error.span_between("rcu", name))] for name, rate in rates.items()}
     if rates:
@@ -120,11 +151,12 @@ def advise(machine, load, needs, current):
     today = evaluated[current][0]
     for name, (rate, waiting, cost) in evaluated.items():
         ranking.append({
-            "name": name, "title": TITLES[name], "unsuitable": why_not(name, load, needs),
+            "name": name, "title": TITLES[name],
+            "unsuitable": why_not_rcu(value(rate), load, needs) if name == "rcu" else why_not(name, load, needs),
             "operations_per_second": interval(rate * load.operations * 1e9, error.span(name)),
             "gain": interval(rate / today, error.span_between(name, current)),
             "of_ideal": value(rate / ideal), "waiting": value(waiting), "memory_bytes": value(cost.memory),
-            "reasons": reasons_of(name, machine, load, needs, value(waiting), cost, error)})
+            "reasons": reasons_of(name, machine, load, needs, value(rate), value(waiting), cost, error)})
     ranking.sort(key=lambda row: (row["unsuitable"] is not None, -row["operations_per_second"]["median"]))
     suitable = [row for row in ranking if row["unsuitable"] is None]
     candidates = [mechanisms.BY_NAME[row["name"]] for row in suitable]
@@ -155,6 +187,13 @@ def bytes_text(count):
     return f"{count:.0f} B"
 
 
+def time_text(nanoseconds):
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds:.3g} ns"
+
+
 def share_text(share):
     return f"{100 * share:.3g} %"
 
@@ -182,10 +221,13 @@ def verdict(answer):
                  if best["name"] != answer["current"] else f"Keep the {now}: nothing is faster.")
     else:
         gain = f"{times_text(choice['gain'])} the operations of the {now}."
-        first = (f"Use a {choice['title']}: {gain}" if choice["gain"]["low"] > 1
-                 else f"A {choice['title']} may be better than the {now}, within the model's error: {gain}")
-        if ours["gain"]["median"] > choice["gain"]["median"]:
+        one = choice["title"] if answer["choice"] == "hazard" else f"a {choice['title']}"
+        first = (f"Use {one}: {gain}" if choice["gain"]["low"] > 1
+                 else f"{one[0].upper()}{one[1:]} may be better than the {now}, within the model's error: {gain}")
+        if ours["unsuitable"] is None and ours["gain"]["median"] > choice["gain"]["median"]:
             first += f" RCU would make {times_text(ours['gain'])}; that is too close to be worth the effort."
+    if ours["unsuitable"] is not None:
+        first += f" RCU is left out: {ours['unsuitable']}."
     if limit is None:
         return first
     if limit["median"] >= 1:

@@ -14,14 +14,15 @@ from .machine import BadCalibration
 
 DISTURBED = 0.1  # of the CPUs' time that other programs had in a run: more, and it is done again
 TRIES = 5
-TRIED = ("mutex", "spinlock", "rwlock", "brlock", "buckets", "seqlock", "rcu")
+TRIED = ("mutex", "spinlock", "rwlock", "brlock", "buckets", "seqlock", "rcu", "hazard")
+BESIDE_READER = ("rcu", "hazard")  # whose readers may stay while others update
 
 
-def command(programs, name, load, seconds):
+def command(programs, name, load, seconds, *more):
     return [programs / "prudence-trial", name, f"--threads={load.threads}", f"--updates={load.updates}",
             f"--operations={load.operations}", f"--lookup={round(load.lookup)}", f"--update={round(load.update)}",
             f"--between={round(load.between)}", f"--live={round(load.live)}", f"--size={max(8, load.size)}",
-            f"--buckets={load.buckets}", f"--seconds={seconds}"]
+            f"--buckets={load.buckets}", f"--seconds={seconds}", *more]
 
 
 @dataclass
@@ -45,10 +46,10 @@ def own_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def run(programs, name, load, seconds):
+def run(programs, name, load, seconds, *more):
     busy, own, begun = busy_seconds(), own_seconds(), os.times().elapsed
     try:
-        done = subprocess.run(command(programs, name, load, seconds), text=True, capture_output=True, check=False)
+        done = subprocess.run(command(programs, name, load, seconds, *more), text=True, capture_output=True, check=False)
     except OSError as error:
         raise BadCalibration(f"{programs / 'prudence-trial'}: {error.strerror}") from error
     if done.returncode:
@@ -71,12 +72,20 @@ def undisturbed(programs, name, load, seconds):
 
 
 def measure(programs, names, load, repeats, seconds):
-    """Samples of each mechanism, which take turns, by name."""
-    found = {name: [] for name in names}
+    """Samples of each mechanism, which take turns, by name; and of those whose readers may stay, beside one that does."""
+    found, beside = {name: [] for name in names}, {name: [] for name in BESIDE_READER}
     for _ in range(repeats):
         for name in names:
             found[name].append(undisturbed(programs, name, load, seconds))
-    return found
+        for name in beside:
+            beside[name].append(run(programs, name, load, seconds, "--stays"))
+    return found, beside
+
+
+def of_beside(samples, load):
+    """What is printed of runs beside a reader that stays: the most that waited, and the rates."""
+    waiting = float(numpy.median([one.waiting for one in samples]))
+    return {"waiting": waiting, "bytes": waiting * max(8, load.size), "measured": float(numpy.median([one.rate for one in samples]))}
 
 
 def ranks(values):
@@ -85,7 +94,7 @@ def ranks(values):
 
 def compare(programs, machine, load, repeats, seconds):
     names = [name for name in TRIED if name != "buckets" or load.buckets > 1]
-    samples = measure(programs, names, load, repeats, seconds)
+    samples, beside = measure(programs, names, load, repeats, seconds)
     rows = []
     for name in names:
         rate, _, cost = mechanisms.evaluate(mechanisms.BY_NAME[name], machine, load)
@@ -94,9 +103,10 @@ def compare(programs, machine, load, repeats, seconds):
         median = float(numpy.median(rates))
         rows.append({"name": name, "title": advice.TITLES[name], "expected": expected, "measured": median,
                      "least": min(rates), "most": max(rates), "ratio": median / expected["median"]})
-        if name == "rcu":
+        if name in BESIDE_READER:
             rows[-1] |= {"waiting": float(numpy.median([one.waiting for one in samples[name]])),
-                         "waiting_expected": advice.value(cost.details["objects_in_flight"])}
+                         "waiting_expected": advice.value(cost.details["objects_in_flight"]),
+                         "beside_reader": of_beside(beside[name], load)}
     rows.sort(key=lambda row: -row["measured"])
     order = numpy.corrcoef(ranks([row["measured"] for row in rows]),
                            ranks([row["expected"]["median"] for row in rows]))[0, 1]
@@ -111,7 +121,12 @@ def text(answer):
         spread = f"{advice.rate_text(row['least'])} to {advice.rate_text(row['most'])}"
         lines.append(f"{row['title']:<42}{advice.rate_text(row['measured']):>11}{spread:>26}"
                      f"{advice.rate_text(row['expected']['median']):>11}{row['ratio']:>18.2f}")
-    ours = next(row for row in answer["rows"] if row["name"] == "rcu")
-    lines += ["", f"RCU: {ours['waiting']:.0f} objects waited for a grace period (median of looks), the model says "
-              f"{ours['waiting_expected']:.0f}.", f"Rank correlation of both orders: {answer['rank_correlation']:.2f}"]
+    lines.append("")
+    for row in (one for one in answer["rows"] if one["name"] in BESIDE_READER):
+        stayed = row["beside_reader"]
+        lines += [f"{row['title']}: {row['waiting']:.0f} objects waited for a grace period (median of looks), the model says "
+                  f"{row['waiting_expected']:.0f}.",
+                  f"    Beside a reader that stayed for the whole run: {stayed['waiting']:.0f} ({advice.bytes_text(stayed['bytes'])}), "
+                  f"{advice.rate_text(stayed['measured'])}."]
+    lines.append(f"Rank correlation of both orders: {answer['rank_correlation']:.2f}")
     return "\n".join(lines)

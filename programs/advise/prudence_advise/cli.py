@@ -67,6 +67,8 @@ def advise_parser():
     load.add_argument("--data", choices=("linked", "plain"), default="linked",
                       help="linked: readers follow pointers to objects that updates free (default); plain: they do not")
     load.add_argument("--blocking", action="store_true", help="readers block inside sections")
+    load.add_argument("--stays", metavar="TIME", type=time(0, 1e12), default=0.0,
+                      help="how long one reader may keep what it reads, beside all others (0)")
     load.add_argument("--fresh", action="store_true", help="readers must not see what was just replaced")
     load.add_argument("--latent-limit", metavar="BYTES", type=count(0, 1 << 50), default=ours.LATENT_LIMIT,
                       help="the library's option: bytes that may wait for a grace period (32M; 0: any)")
@@ -90,7 +92,8 @@ def parse_load(parser, arguments):
                            size=request.size, buckets=request.buckets, latent_limit=request.latent_limit)
     if load.reading + load.between == 0:
         parser.error("--lookup 0 and --between 0: then a section takes no time")
-    needs = advice.Needs(linked=request.data == "linked", blocking=request.blocking, fresh=request.fresh)
+    needs = advice.Needs(linked=request.data == "linked", blocking=request.blocking, fresh=request.fresh,
+                         stays=request.stays)
     return request, load, needs
 
 

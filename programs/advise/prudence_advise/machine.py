@@ -17,7 +17,7 @@ FAR_PER_NEAR = (2.0, 3.0, 4.0)  # a transfer between nodes, if only one node cou
 NEAR = (40.0, 60.0, 90.0)  # a transfer on a node, ns, if only one CPU could be measured: an estimate
 # Names that advice needs; others may be missing.
 NEEDED = ("instruction", "clock", "atomic_increment", "fence", "mutex", "spinlock", "read_lock", "write_lock",
-          "sequence_read", "hazard_pointer", "malloc_pair", "reader_free", "reader_fenced", "pair_free", "pair_fenced")
+          "sequence_read", "hazard_free", "hazard_pair", "reader_free", "reader_fenced", "pair_free", "pair_fenced")
 
 
 class BadCalibration(Exception):

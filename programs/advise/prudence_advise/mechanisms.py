@@ -14,6 +14,7 @@ What all mechanisms pay alike is left out: cache misses for the data itself, and
 Where an update replaces an object instead of changing it, it writes the pointer as well: that line is counted.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass, field
 
@@ -282,18 +283,40 @@ def moved(machine, load, active):
     return load.operations * (active - 1) * load.updates / weight * machine.other(active)
 
 
+def protection(machine):
+    """A hazard pointer of the library, fence-free. The calibration of ADR 68's machine is older, and has one that fences."""
+    return machine.get("hazard_free", "hazard_pointer")
+
+
 def hazard_pointers(machine, load, active):
-    """Readers publish each object and fence; an updater that has retired 2 TK objects looks at all TK pointers (L1356)."""
+    """Hazard pointers of the library: readers name each object; a grace period costs what RCU's costs and waits for no section.
+
+    The driver's look at the slots takes the lines that RCU's takes from the readers, and nobody is asked to fence (ADR 152). The
+    library does not weigh the membarrier of such a domain, so DUE_CHEAP_BYTES are worth a grace period.
+    """
     f = load.updates
-    pointers = load.threads * load.operations
-    waiting = 2 * pointers
-    scan = (machine.other(active) * load.threads + pointers * machine["instruction"] * 4) / waiting
-    retire = machine["malloc_pair"] + scan + load.size / COPY_BYTES_PER_NS
-    reading = load.reading + moved(machine, load, active) + load.operations * machine["hazard_pointer"]
+    costs = dataclasses.replace(rcu_costs(machine, active, False), pair=machine.get("hazard_pair", "pair_free"))
+    readers = active if active > 1 else 0
     turns = updaters(machine, load, active)
-    return Cost((1 - f) * reading + f * retire, [turns], holding=turns.demand, needed=f, parts=load.buckets,
-                memory=load.threads * (LINE + waiting * load.size),
-                details={"objects_in_flight": float(load.threads * waiting)})
+    reading = load.reading + moved(machine, load, active) + load.operations * protection(machine)
+    cost = Cost((1 - f) * reading + f * (costs.pair + load.size / COPY_BYTES_PER_NS), [turns], holding=turns.demand, needed=f,
+                parts=load.buckets)
+    rate, _ = rate_of(cost, load, active)
+    unweighed = dataclasses.replace(costs, membarrier=0 * costs.membarrier)
+    due = ours.objects_due(readers, load.size, unweighed)
+    flight = ours.objects_in_flight(rate * f, ours.grace_period(readers, costs), active, readers, load.size, unweighed, False,
+                                    load.latent_limit)
+    defer = ours.deferral_of_count(due, active, readers, load.size, costs) + missing_lines(machine, load, active, flight)
+    cost.alone = cost.alone + f * (defer - costs.pair)
+    cost.memory = flight * load.size * (f > 0) + 2 * LINE * load.threads
+    cost.details = {"objects_in_flight": flight * (f > 0), "deferral_ns": defer, "objects_per_grace_period": due}
+    return cost
+
+
+def missing_lines(machine, load, active, flight):
+    """What a deferral pays for cache misses, if so many objects are deferred and not yet reusable."""
+    return ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
+                               machine.get("load_l3", "load_memory", "load_l1"))
 
 
 def rcu_costs(machine, active, fenced):
@@ -325,8 +348,7 @@ def deferral(machine, load, active, fenced, rate, deferrals, entries, reading):
     defer = numpy.where(unread, ours.deferral_of_count(due, active, 0, load.size, costs, fenced), defer)
     flight = numpy.where(unread, ours.objects_in_flight(rate * deferrals, length, active, 0, load.size, costs, fenced,
                                                         load.latent_limit), flight)
-    missing = ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
-                                  machine.get("load_l3", "load_memory", "load_l1"))
+    missing = missing_lines(machine, load, active, flight)
     details = {"fenced": fenced, "objects_in_flight": flight * (deferrals > 0), "grace_period_ns": length,
                "objects_per_grace_period": due, "deferral_ns": defer + missing}
     memory = flight * load.size * (deferrals > 0) + LINE * load.threads
@@ -388,7 +410,7 @@ MECHANISMS = (
     Mechanism("brlock", "reader-writer lock for each CPU (brlock)", brlock, 4),
     Mechanism("seqlock", "seqlock", seqlock, 5),
     Mechanism("rcu", "RCU with Prudence", rcu, 5),
-    Mechanism("hazard", "hazard pointers", hazard_pointers, 6),
+    Mechanism("hazard", "hazard pointers of Prudence", hazard_pointers, 6),
 )
 BY_NAME = {mechanism.name: mechanism for mechanism in MECHANISMS}
 

@@ -6,7 +6,11 @@
  *
  * The data is an array of pointers to objects. A section looks up some objects at random, and each
  * lookup takes some time. An update writes the last object looked up, in place under a lock, or a
- * random one as a new version under RCU. The time between sections is spun, too.
+ * random one as a new version under RCU and hazard pointers. The time between sections is spun.
+ *
+ * With --stays one more reader uses an object during the whole run, and the most objects that
+ * waited are printed. The reader has the object before the first update, and uses it at the end: if
+ * the object was handed out again, the program says so and fails.
  */
 #include <argp.h>
 #include <errno.h>
@@ -15,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <prudence/hazard.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
@@ -32,15 +37,20 @@ struct mechanism {
     const char *name;
     void (*read)(struct crew_member *self);
     void (*update)(struct crew_member *self);
+    /* Readers that may stay: begins such a section, and returns the first object. NULL: none. */
+    const uint64_t *(*stay)(void);
+    void (*leave)(void);
+    enum prudence_domain_kind domain; /* of the objects */
 };
 
 static struct {
     uint64_t threads, operations, live, size, buckets, lookup, update, between; /* times in ns */
     double updates, seconds;
+    bool stays;
     const struct mechanism *mechanism;
 } load = {.threads = 1, .operations = 1, .live = 1000, .size = 64, .buckets = 1, .seconds = 0.2};
 
-static uint64_t **objects;
+static void **objects;                                           /* of uint64_t */
 static uint64_t turns_of_lookup, turns_of_update, turns_between; /* of spin() */
 static uint64_t update_below;                                    /* bound of crew_random() */
 static double waiting[CREW_LOOKS];
@@ -69,7 +79,7 @@ static uint64_t look_up_one(struct crew_member *self)
 {
     uint64_t index = crew_random(self) % load.live;
 
-    self->sum += *prudence_dereference(objects[index]);
+    self->sum += *(const uint64_t *)prudence_dereference(objects[index]);
     spin(turns_of_lookup);
     return index;
 }
@@ -87,7 +97,7 @@ static void write_in_place(struct crew_member *self)
 {
     uint64_t index = look_up(self);
 
-    __atomic_store_n(objects[index], self->random, __ATOMIC_RELAXED);
+    __atomic_store_n((uint64_t *)objects[index], self->random, __ATOMIC_RELAXED);
     spin(turns_of_update);
 }
 
@@ -173,7 +183,7 @@ static void buckets_update(struct crew_member *self)
         pthread_spin_lock(&bucket->lock);
         index = look_up_one(self);
         if (i + 1 == load.operations) {
-            __atomic_store_n(objects[index], self->random, __ATOMIC_RELAXED);
+            __atomic_store_n((uint64_t *)objects[index], self->random, __ATOMIC_RELAXED);
             spin(turns_of_update);
         }
         pthread_spin_unlock(&bucket->lock);
@@ -211,36 +221,116 @@ static void rcu_read(struct crew_member *self)
     prudence_read_unlock();
 }
 
-/* With many buckets an object belongs to one bucket, so two updates of the object take the same
- * lock. */
-static void rcu_update(struct crew_member *self)
+static struct padded_spinlock *lock_of(uint64_t index)
 {
-    uint64_t index = crew_random(self) % load.live;
-    struct padded_spinlock *bucket = load.buckets > 1 ? &parts[index % load.buckets] : &gate;
-    uint64_t *fresh, *old;
+    /* With many buckets an object belongs to one bucket, so two updates of the object take the same
+     * lock. */
+    return load.buckets > 1 ? &parts[index % load.buckets] : &gate;
+}
 
-    pthread_spin_lock(&bucket->lock);
-    look_up(self);
-    old = objects[index];
-    fresh = prudence_cache_alloc(cache);
+/* Replaces an object by a new version. The caller has the object's lock. Returns the old one. */
+static void *replace(struct crew_member *self, uint64_t index)
+{
+    uint64_t *fresh = prudence_cache_alloc(cache);
+    void *old = objects[index];
+
     if (!fresh)
         fail("prudence_cache_alloc");
     memcpy(fresh, old, load.size);
     *fresh = self->random;
     spin(turns_of_update);
-    prudence_assign_pointer(objects[index], fresh);
+    prudence_assign_pointer(objects[index], (void *)fresh);
+    return old;
+}
+
+/* The objects that are looked up may belong to other locks, so this is a section, too. */
+static void rcu_update(struct crew_member *self)
+{
+    uint64_t index = crew_random(self) % load.live;
+    struct padded_spinlock *bucket = lock_of(index);
+    void *old;
+
+    pthread_spin_lock(&bucket->lock);
+    rcu_read(self);
+    old = replace(self, index);
     pthread_spin_unlock(&bucket->lock);
     prudence_cache_free_deferred(cache, old);
 }
 
+static const uint64_t *rcu_stay(void)
+{
+    prudence_read_lock();
+    return prudence_dereference(objects[0]);
+}
+
+static void rcu_leave(void)
+{
+    prudence_read_unlock();
+}
+
+static struct prudence_hazard *take_slot(void)
+{
+    struct prudence_hazard *hazard = prudence_hazard_acquire();
+
+    if (!hazard)
+        fail("prudence_hazard_acquire");
+    return hazard;
+}
+
+/* One slot for the section: a lookup ends the protection of the one before. */
+static void hazard_read(struct crew_member *self)
+{
+    struct prudence_hazard *hazard = take_slot();
+
+    for (uint64_t i = 0; i < load.operations; i++) {
+        uint64_t index = crew_random(self) % load.live;
+
+        self->sum += *(const uint64_t *)prudence_hazard_protect(hazard, &objects[index]);
+        spin(turns_of_lookup);
+    }
+    prudence_hazard_release(hazard);
+}
+
+static void hazard_update(struct crew_member *self)
+{
+    uint64_t index = crew_random(self) % load.live;
+    struct padded_spinlock *bucket = lock_of(index);
+    void *old;
+
+    pthread_spin_lock(&bucket->lock);
+    hazard_read(self);
+    old = replace(self, index);
+    pthread_spin_unlock(&bucket->lock);
+    prudence_cache_free_deferred(cache, old);
+}
+
+static struct prudence_hazard *staying;
+
+static const uint64_t *hazard_stay(void)
+{
+    staying = take_slot();
+    return prudence_hazard_protect(staying, &objects[0]);
+}
+
+static void hazard_leave(void)
+{
+    prudence_hazard_release(staying);
+}
+
+#define LOCK(name)                                                                                 \
+    {                                                                                              \
+#name, name##_read, name##_update, NULL, NULL, PRUDENCE_DOMAIN_MEMB                        \
+    }
+
 static const struct mechanism mechanisms[] = {
-    {"mutex", mutex_read, mutex_update},
-    {"spinlock", spinlock_read, spinlock_update},
-    {"rwlock", rwlock_read, rwlock_update},
-    {"brlock", brlock_read, brlock_update},
-    {"buckets", buckets_read, buckets_update},
-    {"seqlock", seqlock_read, seqlock_update},
-    {"rcu", rcu_read, rcu_update},
+    LOCK(mutex),
+    LOCK(spinlock),
+    LOCK(rwlock),
+    LOCK(brlock),
+    LOCK(buckets),
+    LOCK(seqlock),
+    {"rcu", rcu_read, rcu_update, rcu_stay, rcu_leave, PRUDENCE_DOMAIN_MEMB},
+    {"hazard", hazard_read, hazard_update, hazard_stay, hazard_leave, PRUDENCE_DOMAIN_HAZARD},
 };
 
 /* ---------------------------------------------------------------------------------------- a run */
@@ -272,6 +362,18 @@ static uint64_t turns_of(uint64_t nanoseconds)
     return (uint64_t)((double)nanoseconds / of_turn);
 }
 
+static struct prudence_cache *create_cache(void)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+
+    if (load.mechanism->domain == PRUDENCE_DOMAIN_HAZARD) {
+        attr.domain = prudence_domain_create("trial", PRUDENCE_DOMAIN_HAZARD, NULL);
+        if (!attr.domain)
+            fail("prudence_domain_create");
+    }
+    return prudence_cache_create("trial", load.size, &attr);
+}
+
 static void prepare(void)
 {
     uint64_t part_count = load.threads > load.buckets ? load.threads : load.buckets;
@@ -279,7 +381,7 @@ static void prepare(void)
     turns_of_lookup = turns_of(load.lookup);
     turns_of_update = turns_of(load.update);
     turns_between = turns_of(load.between);
-    cache = prudence_cache_create("trial", load.size, NULL);
+    cache = create_cache();
     objects = calloc(load.live, sizeof *objects);
     parts = aligned_alloc(APART, part_count * sizeof *parts);
     if (!cache || !objects || !parts)
@@ -296,7 +398,7 @@ static void prepare(void)
 }
 
 /* Samples the number of objects waiting for grace periods. The median is used, because a reader
- * without CPU can raise it to any number. */
+ * without CPU can raise it to any number; beside a reader that stays, the highest. */
 static void look(unsigned number)
 {
     struct prudence_cache_stats stats;
@@ -306,9 +408,51 @@ static void look(unsigned number)
     waiting[number] = (double)stats.objects_latent;
 }
 
+static double run(void)
+{
+    struct crew crew = {.threads = (unsigned)load.threads, .turn = turn, .look = look};
+    double rate = crew_rate(&crew, load.seconds);
+
+    if (rate < 0)
+        fail("threads");
+    return rate;
+}
+
+/* As run(), while this thread is a reader that stays. The first object is replaced at once, so
+ * that it waits for this reader even if the load does not update it. */
+static double run_beside_reader(void)
+{
+    struct crew_member self;
+    const uint64_t *object = load.mechanism->stay();
+    uint64_t before = *object;
+    double rate;
+
+    crew_member_init(&self, CREW_MOST);
+    prudence_cache_free_deferred(cache, replace(&self, 0));
+    rate = run();
+    if (__atomic_load_n(object, __ATOMIC_RELAXED) != before) {
+        fprintf(stderr, "prudence-trial: an object was handed out again while a reader used it\n");
+        exit(EXIT_FAILURE);
+    }
+    load.mechanism->leave();
+    return rate;
+}
+
 /* -------------------------------------------------------------------------------------- options */
 
-enum { THREADS = 256, UPDATES, OPERATIONS, LOOKUP, UPDATE, BETWEEN, LIVE, SIZE, BUCKETS, SECONDS };
+enum {
+    THREADS = 256,
+    UPDATES,
+    OPERATIONS,
+    LOOKUP,
+    UPDATE,
+    BETWEEN,
+    LIVE,
+    SIZE,
+    BUCKETS,
+    STAYS,
+    SECONDS
+};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -339,6 +483,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case BUCKETS:
         load.buckets = argument_number(state, key, text, 1, 1 << 24);
         return 0;
+    case STAYS:
+        load.stays = true;
+        return 0;
     case UPDATES:
         load.updates = strtod(text, &end);
         if (end == text || *end || !(load.updates >= 0 && load.updates <= 1))
@@ -352,13 +499,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
             if (!strcmp(text, mechanisms[i].name))
                 load.mechanism = &mechanisms[i];
         if (!load.mechanism || state->arg_num)
-            argp_error(
-                state,
-                "'%s' is not one of mutex, spinlock, rwlock, brlock, buckets, seqlock and rcu",
-                text);
+            argp_error(state,
+                       "'%s' is not one of mutex, spinlock, rwlock, brlock, buckets, seqlock, rcu "
+                       "and hazard",
+                       text);
         return 0;
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "MECHANISM is missing");
+        return 0;
+    case ARGP_KEY_SUCCESS:
+        if (load.stays && !load.mechanism->stay)
+            argp_error(state, "--stays is for rcu and hazard, not for %s", load.mechanism->name);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -377,6 +528,7 @@ int main(int argc, char **argv)
         {"live", LIVE, "N", 0, "objects (1000)", 0},
         {"size", SIZE, "BYTES", 0, "of an object (64)", 0},
         {"buckets", BUCKETS, "N", 0, "locks of buckets (1)", 0},
+        {"stays", STAYS, NULL, 0, "beside a reader that stays (only rcu and hazard)", 0},
         {"seconds", SECONDS, "S", 0, "time that is measured (0.2)", 0},
         {0},
     };
@@ -384,16 +536,14 @@ int main(int argc, char **argv)
         options, parse, "MECHANISM", "Operations a second of a load under one mechanism.",
         NULL,    NULL,  NULL};
 
-    struct crew crew = {.turn = turn, .look = look};
     double rate;
 
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
     prepare();
-    crew.threads = (unsigned)load.threads;
     update_below = (uint64_t)(load.updates * (double)CREW_RANDOM_END);
-    rate = crew_rate(&crew, load.seconds);
-    if (rate < 0)
-        fail("threads");
-    printf("%.6g %.0f\n", rate, numbers_median(waiting, CREW_LOOKS));
+    rate = load.stays ? run_beside_reader() : run();
+    printf("%.6g %.0f\n", rate,
+           load.stays ? numbers_quantile(waiting, CREW_LOOKS, 1)
+                      : numbers_median(waiting, CREW_LOOKS));
     return fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

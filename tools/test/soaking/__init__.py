@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What tools/test/soak runs for hours, keeps and adds up (docs/adr/0033)."""
+"""What tools/test/soak runs for hours, keeps and adds up."""

@@ -501,6 +501,20 @@ static void retire(struct retired *object)
     prudence_hazard_retire(&object->head, object, sizeof *object, delete);
 }
 
+/* So that a grace period is worth its barrier, as in a memb domain. */
+TEST(the_cost_of_a_barrier_is_known)
+{
+    struct prudence_domain *own = prudence_domain_create("own", PRUDENCE_DOMAIN_HAZARD, NULL);
+    uint64_t assumed = gp_cost(own);
+
+    assert_non_null(own);
+    assert_true(gp_is_cheap(own) || assumed >= 1000);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(prudence_domain_synchronize(own), 0);
+    assert_true(gp_is_cheap(own) || (gp_cost(own) >= 100 && gp_cost(own) != assumed));
+    assert_int_equal(prudence_domain_destroy(own), 0);
+}
+
 TEST(a_deleter_waits_for_the_name_and_may_retire)
 {
     static struct retired objects[3];

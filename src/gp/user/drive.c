@@ -275,6 +275,15 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
     return true;
 }
 
+/* Updates a sliding mean. If the driver lost its CPU, the sample is long and unrelated to the cost,
+ * so a sample counts for at most some four times the mean. */
+void gp_drive_note_cost(struct prudence_domain *domain, uint64_t membarrier)
+{
+    uint64_t mean = load_relaxed(&domain->membarrier_cost);
+
+    store_relaxed(&domain->membarrier_cost, (mean * 7 + min_size(membarrier, 4 * mean + 1000)) / 8);
+}
+
 uint64_t gp_cost(const struct prudence_domain *domain)
 {
     return gp_is_cheap(domain) ? 0 : max_size(load_relaxed(&domain->membarrier_cost), 1);

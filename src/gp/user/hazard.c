@@ -30,6 +30,7 @@
 #include "gp/user/drive.h"
 #include "gp/user/hazard.h"
 #include "gp/user/hazard_names.h"
+#include "gp/user/mode.h"
 #include "gp/user/slots.h"
 
 #define ROUND_NAMES 248
@@ -70,10 +71,14 @@ void hazard_barrier(void)
 /* Makes the barrier of a goal, unless one was made for `least` or later. */
 static void hazard_make_barrier(struct prudence_domain *domain, uint64_t least, uint64_t goal)
 {
+    uint64_t began;
+
     if (!sequence_before(load_acquire(&domain->barrier_goal), least))
         return;
+    began = os_clock_ns();
     if (!fence_readers())
         return; /* barrier_goal stays: this fence does not cover readers that stop fencing later */
+    gp_drive_note_cost(domain, os_clock_ns() - began);
     add_relaxed(&domain->membarriers, 1);
     gp_drive_raise(&domain->barrier_goal, goal);
 }
@@ -242,6 +247,7 @@ static bool hazard_worth_waiting(struct prudence_domain *domain)
 
 static bool hazard_open(struct prudence_domain *domain)
 {
+    domain->membarrier_cost = MEMBARRIER_COST_NS;
     domain->hazard = os_meta_alloc(sizeof *domain->hazard);
     return domain->hazard != NULL;
 }

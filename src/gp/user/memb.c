@@ -36,15 +36,6 @@
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 
-/* Updates a sliding mean. If the driver lost its CPU, the sample is long and unrelated to the cost,
- * so a sample counts for at most some four times the mean. */
-static void note_cost(struct prudence_domain *domain, uint64_t cost)
-{
-    uint64_t mean = load_relaxed(&domain->membarrier_cost);
-
-    store_relaxed(&domain->membarrier_cost, (mean * 7 + min_size(cost, 4 * mean + 1000)) / 8);
-}
-
 /* Makes the barrier between loading the goal and scanning, once for each goal. */
 static void make_barrier(struct prudence_domain *domain, uint64_t goal)
 {
@@ -58,7 +49,7 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
     }
     began = os_clock_ns();
     parking_membarrier(domain);
-    note_cost(domain, os_clock_ns() - began);
+    gp_drive_note_cost(domain, os_clock_ns() - began);
     add_relaxed(&domain->membarriers, 1);
     gp_drive_raise(&domain->barrier_goal, goal);
 }

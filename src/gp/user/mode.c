@@ -22,11 +22,10 @@
 #include "gp/user/parking.h"
 #include "gp/user/mode.h"
 
-#define CHOICE_PERIOD_NS   10000000
-#define FENCE_COST_PS      800   /* a locked instruction in a section */
-#define MEMBARRIER_COST_NS 10000 /* assumed until the first one was measured */
-#define WORTH_A_TRY        50
-#define NO_TRY_NS          500000000
+#define CHOICE_PERIOD_NS 10000000
+#define FENCE_COST_PS    800 /* a locked instruction in a section */
+#define WORTH_A_TRY      50
+#define NO_TRY_NS        500000000
 
 enum reader_mode gp_reader_mode = READER_MODE_AUTO;
 

@@ -5,6 +5,8 @@
 
 #include "gp/user/domain.h"
 
+#define MEMBARRIER_COST_NS 10000 /* assumed until the first one was measured */
+
 enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
 
 extern enum reader_mode gp_reader_mode; /* option, set through runtime/options.c */

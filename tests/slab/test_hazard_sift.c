@@ -76,6 +76,29 @@ TEST(what_is_named_goes_back)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
+/* Two named objects of one slab, deferred one after the other: the second is in `next`, and waits
+ * once the first has gone. */
+TEST(the_next_ones_wait_when_the_waiting_have_gone)
+{
+    struct prudence_cache *cache = fixed_cache(128, 16, domain);
+    struct prudence_hazard *hazards[2];
+
+    allocate_all(cache, objects, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        hazards[i] = prudence_hazard_acquire();
+        prudence_hazard_set(hazards[i], objects[i]);
+        prudence_cache_free_deferred(cache, objects[i]);
+        prudence_cache_shrink(cache);
+        assert_int_equal(latent_in(cache), i + 1);
+        check_books(cache);
+    }
+    prudence_hazard_release(hazards[0]);
+    prudence_hazard_release(hazards[1]);
+    prudence_cache_shrink(cache);
+    assert_int_equal(latent_in(cache), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
 /* Without a shrink, too: allocations and deferrals sift what they need. */
 TEST(garbage_beside_a_reader_that_stays_is_bounded)
 {

@@ -265,10 +265,13 @@ static void look_up(unsigned long key)
     const struct prudence_routes_prefix prefix = prefix_of(key);
     char text[32];
     size_t length = text_of(text, key);
+    uintptr_t found;
 
     prudence_read_lock();
     check(of_lockfree(prudence_lockfree_hash_lookup(lockfree, key, has_key_too, &key)));
     check((struct object *)prudence_routes_lookup_ipv4(routes4, prefix.address));
+    prudence_routes_lookup_many_ipv4(routes4, prefix.address, 1, &found);
+    check((struct object *)found);
     check((struct object *)prudence_routes_lookup_ipv6(routes6, prefix.address));
     check(of_hash(prudence_hash_lookup(table, key, has_key, &key)));
     check(prudence_id_table_lookup(ids, (uint32_t)key));

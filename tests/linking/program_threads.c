@@ -14,13 +14,15 @@
 #include <string.h>
 
 #include <prudence/call.h>
+#include <prudence/epoch.h>
+#include <prudence/hazard.h>
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
 #define THREADS 3
 #define ROUNDS  1000
-#define KINDS   4
+#define KINDS   6
 
 struct node {
     struct prudence_head head;
@@ -73,11 +75,43 @@ static void run_callback(struct prudence_head *head)
 
 /* ------------------------------------------------------------------------------------- readers */
 
+static void read_named(struct node *const *place, bool movable)
+{
+    struct prudence_hazard *hazard =
+        movable ? prudence_hazard_acquire_movable() : prudence_hazard_acquire();
+
+    check(prudence_hazard_protect(hazard, (void *const *)(void *)place));
+    prudence_hazard_release(hazard);
+}
+
+static void read_pinned(struct prudence_domain *domain, struct node *const *place)
+{
+    struct prudence_reader *self = prudence_epoch_record(domain);
+
+    prudence_epoch_pin(self);
+    check(prudence_dereference(*place));
+    prudence_epoch_repin(self);
+    check(prudence_dereference(*place));
+    if (!prudence_epoch_is_pinned(self) ||
+        prudence_epoch_pinned(self) > prudence_epoch_newest(domain))
+        abort();
+    prudence_epoch_unpin(self);
+}
+
 static void read_in(unsigned kind)
 {
     struct prudence_domain *domain = kinds[kind].domain;
     int index = 0;
 
+    if (kind == 4) {
+        read_named(&kinds[kind].current, false);
+        read_named(&kinds[kind].current, true);
+        return;
+    }
+    if (kind == 5) {
+        read_pinned(domain, &kinds[kind].current);
+        return;
+    }
     if (kind == 0)
         prudence_read_lock();
     else if (kind == 2)
@@ -181,8 +215,9 @@ static void *write_all(void *seed)
 
 static void make(void)
 {
-    static const enum prudence_domain_kind of[KINDS] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_MEMB,
-                                                        PRUDENCE_DOMAIN_SRCU, PRUDENCE_DOMAIN_QSBR};
+    static const enum prudence_domain_kind of[KINDS] = {
+        PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_MEMB,   PRUDENCE_DOMAIN_SRCU,
+        PRUDENCE_DOMAIN_QSBR, PRUDENCE_DOMAIN_HAZARD, PRUDENCE_DOMAIN_MEMB};
 
     for (unsigned kind = 0; kind < KINDS; kind++) {
         struct prudence_cache_attr attr = {.size = sizeof attr};

@@ -107,8 +107,9 @@ class Profile(Tools):
         out = self.folder / "opened.pb.gz"
         self.run_tool(self.during, "-o", out)
         for kind, function in (("inuse_space", "leaks_some"), ("alloc_space", "uses_much"), ("latent_space", "storms")):
+            # The first time go builds pprof.
             done = subprocess.run(["go", "tool", "pprof", "-top", f"-sample_index={kind}", out], text=True, capture_output=True,
-                                  timeout=PATIENCE, check=True, env=os.environ | {"PPROF_TMPDIR": str(self.folder)})
+                                  timeout=10 * PATIENCE, check=True, env=os.environ | {"PPROF_TMPDIR": str(self.folder)})
             first = next(line for line in done.stdout.splitlines() if "%" in line and "Showing" not in line and "flat%" not in line)
             self.assertTrue(first.endswith(f" {function}"), done.stdout)
 

@@ -78,7 +78,7 @@ def kicks():
 
 
 def main():
-    return suite(case for part in (repins, kicks) for case in part())
+    return suite((case for part in (repins, kicks) for case in part()), long=True)
 
 
 if __name__ == '__main__':

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: cost 8
 """Hazard pointers: names, sifting, whole grace periods by what was named, claims, and the mode (src/gp/user/hazard*.c).
 
 Memory and property as in test_grace_period.py: p = 1 while the object can be reached. name[i] is reader i's slot: 1 names the
@@ -177,4 +176,4 @@ def cases():
 
 
 if __name__ == '__main__':
-    sys.exit(suite(cases()))
+    sys.exit(suite(cases(), long=True))

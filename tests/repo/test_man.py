@@ -82,7 +82,7 @@ class Man(unittest.TestCase):
         """Except macros and full states of lists and polling, liburcu's names, and private ones, which end in _."""
         left_out = re.compile(r"prudence_(h?lists?_.*|urcu_.*|.*_full|read_lock_(first|too_deep)|"
                               r"read_unlock_unbalanced|full_fence|fence_and_count|reader_wake|"
-                              r"domain_shared_of|tell_section_ends|hash_lookup_slow|map_next_slow|\w+_|"
+                              r"domain_shared_of|tell_section_ends|\w+_slow|\w+_|"
                               r"slice_yield|qsbr_blocking_(enter|leave)|inline_.*|sequence_.*)$")
         text = source("prudence.7") + source("prudence-scm.7")
         for header in (ROOT / "include/prudence").glob("*.h"):

@@ -90,13 +90,15 @@ static size_t color_step(const struct prudence_cache *cache)
  * Returns the bytes that a slab keeps free for colors, so that the bytes read of many objects do
  * not share a few cache sets (ADR 3). Without colors, objects begin in each set that is a multiple
  * of the largest power of two that divides the stride. Colors fill the sets between two of these.
- * Small objects do without, and so do aligned ones, because the alignment is the smallest step.
+ * Small objects do without, and so do aligned ones, because the alignment is the smallest step
+ * (with red zones: because their slabs are dense).
  */
 static size_t color_room(const struct prudence_cache *cache, const struct cache_body *body)
 {
     size_t wanted = min_size(body->stride & -body->stride, OS_PAGE_SIZE);
 
-    if (wanted <= color_step(cache) || body->stride <= (size_t)2 * CACHE_LINE)
+    if (wanted <= color_step(cache) || body->stride <= (size_t)2 * CACHE_LINE ||
+        (cache->flags & CACHE_DENSE))
         return 0;
     return wanted - color_step(cache);
 }

@@ -151,7 +151,7 @@ struct route {
 static struct route *current;
 static struct prudence_hazard *names;
 static struct route *volatile found;
-static volatile sig_atomic_t left; /* the section has ended */
+static int left; /* the section has ended; atomic */
 static sem_t is_inside, may_end;
 
 /* In the reader: what it uses is named, so nothing is held up but that. */
@@ -159,7 +159,7 @@ static void leave(int signal)
 {
     prudence_hazard_set(names, found);
     prudence_read_unlock();
-    left = 1;
+    __atomic_store_n(&left, 1, __ATOMIC_RELEASE);
 }
 
 static void *stay(void *unused)
@@ -171,7 +171,7 @@ static void *stay(void *unused)
     while (sem_wait(&may_end) && errno == EINTR)
         ;
     assert_int_equal(found->hop, 0); /* whether or not somebody asked */
-    if (!left)
+    if (!__atomic_load_n(&left, __ATOMIC_ACQUIRE))
         prudence_read_unlock();
     prudence_hazard_release(names);
     return unused;
@@ -206,7 +206,7 @@ TEST(a_reader_that_stays_is_outlived)
         replace(cache, hop);
     assert_true(latent_in(cache) >= 20000); /* a section keeps all of it */
     pthread_kill(reader, SIGUSR1);
-    while (!left)
+    while (!__atomic_load_n(&left, __ATOMIC_ACQUIRE))
         sched_yield();
     for (int i = 0; i < 3; i++)
         prudence_cache_shrink(cache);

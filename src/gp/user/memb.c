@@ -59,30 +59,39 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
  * period under way: the section was entered before the newest grace period began, and `completed`
  * is as far as the section permits. Until the reader leaves, no scan completes anything. The word
  * alone proves this, however old the hint is, because a reader that has left and entered again has
- * the newest sequence. Returns NULL if no such reader is known.
+ * the newest sequence. Returns NULL if no such reader is known; else `*section` is that section.
  *
  * This matters with more threads than CPUs. A reader that loses its CPU in a section stays for
  * milliseconds, and threads that defer in that time would make a barrier and a scan for each batch.
  */
-static struct reader_slot *memb_held_up_by(const struct prudence_domain *domain)
+static struct reader_slot *memb_find_in_the_way(const struct prudence_domain *domain,
+                                                uint64_t *section)
 {
     struct reader_slot *slot = load_acquire(&domain->furthest_behind);
     uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
-    uint64_t section = word & ~PRUDENCE_NESTING_MASK;
 
-    return word && !sequence_before(load_relaxed(&domain->progress.completed), section) &&
-                   sequence_before(section, load_relaxed(&domain->shared.sequence))
+    *section = word & ~PRUDENCE_NESTING_MASK;
+    return word && !sequence_before(load_relaxed(&domain->progress.completed), *section) &&
+                   sequence_before(*section, load_relaxed(&domain->shared.sequence))
                ? slot
                : NULL;
 }
 
+static struct reader_slot *memb_held_up_by(const struct prudence_domain *domain)
+{
+    uint64_t section;
+
+    return memb_find_in_the_way(domain, &section);
+}
+
 static void memb_drive(struct prudence_domain *domain, uint64_t goal)
 {
-    struct reader_slot *slot = memb_held_up_by(domain);
+    uint64_t section;
+    struct reader_slot *slot = memb_find_in_the_way(domain, &section);
     unsigned outside;
 
-    if (slot) {
-        stall_note(domain, slot, load_relaxed(&slot->reader.word));
+    if (slot) { /* the reader may be in another section by now, which is in nobody's way */
+        stall_note(domain, slot, section);
         return;
     }
     make_barrier(domain, goal);

@@ -231,7 +231,7 @@ static void fill_it(void *ignored)
 
 static int check_on(void **state)
 {
-    /* The library is in this program, so its frames come first, and are many without optimization. */
+    /* The frames of the library, which is in this program, come first: many if not optimized. */
     assert_int_equal(prudence_option_set("trace", "14"), 0);
     assert_int_equal(prudence_option_set("check", "1"), 0);
     cache = fixed_cache(100, 16, manual_domain());

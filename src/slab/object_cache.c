@@ -80,10 +80,12 @@ unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsign
     count = count < have ? count : have;
     for (unsigned i = 0; i < count; i++)
         objects[i] = stack[i];
+    /* Atomic, so that these do not become calls of memmove and memset: ThreadSanitizer watches
+     * those in a program, though not the library that calls them. */
     for (unsigned i = count; i < have; i++)
-        stack[i - count] = stack[i];
+        store_relaxed(&stack[i - count], load_relaxed(&stack[i]));
     for (unsigned i = have - count; i < have; i++)
-        stack[i] = NULL; /* as in pop */
+        store_relaxed(&stack[i], (void *)NULL); /* as in pop */
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) - count);
     return count;
 }

@@ -131,7 +131,7 @@ PRUDENCE_API bool prudence_epoch_try_advance(struct prudence_domain *domain, int
 /*
  * A function that tells a thread that somebody waits for it, for example by eventfd_write,
  * pthread_kill or ev_async_send. The thread then passes a quiescent state, repins, or leaves its
- * section: docs/how-to/rcu.md.
+ * section: docs/how-to/event-loops.md.
  *
  * The thread that drives the grace period calls it, perhaps inside an allocation or a deferral,
  * with no lock of the library held, once for each section (or epoch of a pin or of an online

@@ -373,31 +373,13 @@ static void set_fork_child(struct prudence_domain *domain)
     set->begun = set->passed = set->named = domain->progress.completed;
 }
 
-const struct gp_scheme gp_set = {
-    .name = "set",
-    .drive = set_drive,
-    .block = set_block,
-    .is_cheap = set_is_cheap,
-    .held_up_by = set_held_up_by,
-    .is_busy = set_is_busy,
-    .tell_over = tell_over,
-    .note_expired = note_expired,
-    .worth_waiting = worth_waiting,
-    .close = set_close,
-    .fork_child = set_fork_child,
-};
+/* What both kinds of sets have. */
+#define SET_SCHEME                                                                                 \
+    .name = "set", .block = set_block, .is_cheap = set_is_cheap, .held_up_by = set_held_up_by,     \
+    .is_busy = set_is_busy, .tell_over = tell_over, .note_expired = note_expired,                  \
+    .worth_waiting = worth_waiting, .close = set_close, .fork_child = set_fork_child
 
-const struct gp_scheme gp_set_with_hazards = {
-    .name = "set",
-    .drive = set_drive_in_two_parts,
-    .block = set_block,
-    .is_cheap = set_is_cheap,
-    .held_up_by = set_held_up_by,
-    .sift = set_sift,
-    .is_busy = set_is_busy,
-    .tell_over = tell_over,
-    .note_expired = note_expired,
-    .worth_waiting = worth_waiting,
-    .close = set_close,
-    .fork_child = set_fork_child,
-};
+const struct gp_scheme gp_set = {SET_SCHEME, .drive = set_drive};
+
+const struct gp_scheme gp_set_with_hazards = {SET_SCHEME, .drive = set_drive_in_two_parts,
+                                              .sift = set_sift};

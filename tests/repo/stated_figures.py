@@ -46,7 +46,7 @@ def measured(read):
 README, CHANGES = "README.md", "CHANGELOG.md"
 RESULTS, EVALUATE, DATA = "docs/results.md", "docs/results-evaluate.md", "docs/results/data"
 PLAN = "reproduce/experiments/evaluate/plan.py"
-MALLOC, SLOWER, THROUGHPUT = f"{DATA}/bench/malloc.csv", f"{DATA}/bench/malloc-slower.csv", f"{DATA}/kernel-evaluate/throughput.csv"
+MALLOC, THROUGHPUT = f"{DATA}/bench/malloc.csv", f"{DATA}/kernel-evaluate/throughput.csv"
 
 
 # ------------------------------------------------------------------------------------------- more than one cell
@@ -92,7 +92,8 @@ FIGURES = [
      [measured(lambda threads=threads, end=end: end(stated_ranges.by_plain(threads, stated_ranges.SHARED))) for threads in ("1 + 0", "1 + 1") for end in (min, max)]),
     (README, "programs gain only {} to {} %; pgbench is slower by {} %.",
      [measured(lambda: min(programs())), measured(lambda: max(programs())), measured(lambda: -next(gain for name, gain in gains().items() if name.startswith("pgbench")))]),
-    (README, "Prudence takes {} times the best allocator's time", [measured(lambda: cell(SLOWER, "", ("cache-scratch",), "ours by the best peer"))]),
+    (README, "Prudence holds {} times glibc's memory a second after a load has ended; jemalloc holds {} times",
+     [measured(lambda name=name: cell(MALLOC, "", (name,), "RSS after a pause")) for name in ("prudence", "jemalloc")]),
 
     # --------------------------------------------------------------------------------------------------- CHANGELOG
 

@@ -4,6 +4,8 @@
 """bench-acdc: its statistics against a textbook's figures, its findings, what it measures next, runs that
 are interrupted and gone on with, a short run and its page."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -21,7 +23,7 @@ BENCH, REPORT = ROOT / "reproduce/bench-acdc", ROOT / "tools/bench/report"
 
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
 from measure import keep as kept, statistics  # noqa: E402 (the path comes first)
-from experiments.acdc import keep, plan, verdict  # noqa: E402
+from experiments.acdc import keep, plan, run as measuring, verdict  # noqa: E402
 from experiments.acdc.rounds import Measuring, Point  # noqa: E402
 
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
@@ -501,9 +503,11 @@ class ShortRun(unittest.TestCase):
                                ("--minutes: '0' is not a number from", "--minutes=0"),
                                ("--resume needs --json", "--resume"),
                                ("--json: '/none/x' cannot be written", "--json=/none/x")):
-            done = run(BENCH, *options)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(text, done.stderr)
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as ended:
+                measuring.main(options, BUILD)
+            self.assertEqual(ended.exception.code, 2)
+            self.assertIn(text, said.getvalue())
         done = run(REPORT, ROOT / "CMakePresets.json")
         self.assertIn("there is a report of", done.stderr)
         done = run(REPORT, ROOT / "LICENSE")

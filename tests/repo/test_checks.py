@@ -4,11 +4,13 @@
 naming the place, when one violation is put into it."""
 
 import json
+import os
 import shutil
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 DUAL = "/* SPDX-License-Identifier: MIT OR GPL-2.0-only */\n"
@@ -481,6 +483,7 @@ class Static(Check):
         self.write("src/slab/slab.h", DUAL + "#define HALF(n) n / 2\n")
         self.fails("check-static", "src/slab/slab.h:2:", "bugprone-macro-parentheses")
 
+    @mock.patch.dict(os.environ, PRUDENCE_MODELS="deep")
     def test_analyzer_follows_calls(self):
         self.write("src/slab/slab.c", DUAL + "#include <stdlib.h>\n\nstatic void drop(void *block)\n{\n    free(block);\n}\n\n"
                    "int f(void)\n{\n    int *block = malloc(sizeof *block);\n\n    drop(block);\n    return block ? *block : 0;\n}\n")

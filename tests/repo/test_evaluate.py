@@ -6,6 +6,7 @@ servers, its page as a browser lays it out."""
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import debian_source  # noqa: E402
 from measure import keep, report, verdict as verdicts  # noqa: E402
 from experiments.evaluate import figures, page as pages, plan, run as evaluate, servers, verdict  # noqa: E402
 
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 HOST = {"cpu": "x", "cpus": 2, "system": "Linux", "kernel": "6", "libc": "2", "compiler": "12", "huge_pages": "madvise"}
 
 
@@ -408,6 +410,7 @@ class Report(unittest.TestCase):
             self.assertEqual(laid_out["pictures"], html.count("<svg"))
             self.assertLessEqual(laid_out["wide"], 1200)
 
+    @unittest.skipUnless(DEEP, "make test-long runs this")
     def test_one_part_alone(self):
         for run in (endurance(), pairs(), tree(), store(), server()[0]):
             rows = figures.rows_of([run])
@@ -443,6 +446,7 @@ class Report(unittest.TestCase):
             return (said, {table.stem: table.read_text() for table in docs.rglob("*.csv")},
                     (docs / "results-evaluate.md").read_text() if page else None)
 
+    @unittest.skipUnless(DEEP, "make test-long runs this")
     def test_tables_are_replaced_by_what_was_measured(self):
         found = document([pairs(), mix()])
         tables = pages.tables_of(figures.rows_of(found["runs"]), list(pages.parts_of(found, figures.rows_of(found["runs"]))))

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 REPORT = ROOT / "tools/bench/report"
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 
 sys.path.insert(0, str(ROOT / "tools"))
 from measure.structures import plan, run, verdict  # noqa: E402 (the path comes first)
@@ -128,6 +129,7 @@ class Program(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
+    @unittest.skipUnless(DEEP, "make test-long runs this")
     def test_a_short_run_and_its_page(self):
         # rte_fib6 aborts in updates of so few prefixes.
         parts = [plan.Part(family, family, {"size": "500", "updates": "0" if family == "routes6" else "0,50,100", "threads": "2"})

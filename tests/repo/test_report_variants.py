@@ -141,6 +141,7 @@ class Sources(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
+    @unittest.skipUnless(os.environ.get("PRUDENCE_MODELS") == "deep", "make test-long runs this")
     def test_a_short_run_and_its_page(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "variants.json"

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# REUSE-IgnoreStart (what follows has such lines in texts of files)
 """A check that cannot fail is a defect: each check of tools/ passes a clean tree and fails,
 naming the place, when one violation is put into it."""
 
@@ -42,8 +43,9 @@ class Check(unittest.TestCase):
         self.root = Path(folder.name)
         for name, text in CLEAN.items():
             self.write(name, text)
-        for name in (".clang-format", ".clang-tidy"):
-            shutil.copy(ROOT / name, self.root)
+        for name in (".clang-format", ".clang-tidy", ".reuse/dep5", "LICENSES/MIT.txt", "LICENSES/GPL-2.0-only.txt"):
+            (self.root / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, self.root / name)
         self.write("build/compile_commands.json", json.dumps([{
             "directory": str(self.root),
             "file": str(self.root / name),
@@ -273,6 +275,25 @@ class Spdx(Check):
     def test_other_layers_must_not_be_dual(self):
         self.write("src/heap/heap.c", DUAL)
         self.fails("check-spdx", "src/heap/heap.c:1:")
+
+
+class Licences(Check):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("reuse"):
+            self.assertFalse(os.environ.get("CI"), "there is no reuse")
+            self.skipTest("there is no reuse")
+
+    def test_clean_tree(self):
+        self.passes("check-licences")
+
+    def test_licence_without_its_text(self):
+        self.write("src/gp/gp.c", "/* SPDX-License-Identifier: ISC */\n")
+        self.fails("check-licences", "src/gp/gp.c", "Missing licenses")
+
+    def test_nobody_has_the_copyright(self):
+        (self.root / ".reuse/dep5").unlink()
+        self.fails("check-licences", "no copyright", "src/heap/heap.c")
 
 
 class Docs(Check):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# REUSE-IgnoreStart (what follows has such lines in texts of files)
 """The patch to SLUB (kernel/rfc/, docs/adr/0098) is well-formed, small, and touches nothing but SLUB; tools/kernel/patch puts patches in and takes
 them out. Whether it applies to Debian's source is asked by tools/kernel/rfc, which downloads it."""
 

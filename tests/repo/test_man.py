@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# REUSE-IgnoreStart (what follows has such lines in texts of files)
 """The man pages: groff warns of nothing, examples do what they say, and nothing public is left out.
 
 Without groff that part is skipped, or with CI in the environment a failure.

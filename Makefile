@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts (tools/README.md).
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-long test-aarch64 soak bench evaluate kernel check install uninstall clean
+.PHONY: help setup build demo test test-long test-aarch64 soak bench evaluate kernel check install uninstall dist clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -75,6 +75,10 @@ install: ## compile the libraries alone, and install them below PREFIX (/usr/loc
 uninstall: ## remove what the last install put in place
 	@test -e build/installed.txt || { echo "uninstall: build/installed.txt is not there, so nothing is known to be installed" >&2; exit 1; }
 	@sed "s|^|$(DESTDIR)|" build/installed.txt | xargs -d '\n' rm -fv
+
+dist: ## the sources of this commit as a tarball in build/dist, with its bill of materials and checksums (docs/how-to/release.md)
+	@tools/setup --release
+	@tools/release/dist $(ARGUMENTS)
 
 clean: ## remove everything that was built
 	@rm -rf build

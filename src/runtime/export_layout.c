@@ -5,7 +5,7 @@
  * reads it.
  *
  *     prudence-export 2                 the layout's number
- *     text version 0.1.0                '_' stands for a blank
+ *     text version 0.2.0                '_' stands for a blank
  *     number pid 4711
  *     address slab_caches 7f0c12345678  of a variable
  *     member slab_node.latent 128 4     offset and bytes

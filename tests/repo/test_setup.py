@@ -110,6 +110,15 @@ class Setup(unittest.TestCase):
         self.assertEqual(re.findall(r"tools/setup.*|--preset \S+", called),
                          ["tools/setup --demo", "--preset demo", "--preset demo"])
 
+    def test_a_release_needs_less(self):
+        self.installed("not-installed")
+        self.command("python3", "exit 1")
+        done = self.run_setup("--release", setup=self.copy_of_setup())
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn(" reuse ", done.stdout)
+        self.assertIn("a release has no bill of materials", done.stdout)
+        self.assertNotIn("clang", done.stdout)
+
     def test_the_debug_kernel_is_extra(self):
         self.installed("not-installed")
         self.assertNotIn(" coccinelle", self.run_setup().stdout)

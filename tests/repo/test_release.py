@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What a release consists of: one version everywhere, the same bytes each time, and pages that say what changed.
+
+Where PRUDENCE_MODELS is deep, the tarball of this commit is built in two folders, and what is installed is compared.
+"""
+
+import os
+import re
+import subprocess
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+LIBRARIES = ("libprudence.so", "libprudence.a", "libprudence-malloc.so", "libprudence-malloc.a")
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("CCACHE", "CMAKE_", "GIT_"))}
+VERSION = re.search(r"^project\(prudence VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+
+
+def run(*command, status=0, **options):
+    options = {"env": PLAIN, **options}
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    if status is not None and done.returncode != status:
+        raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class Version(unittest.TestCase):
+    """CMakeLists.txt has the version; these repeat it. Of man pages, test_man.py says so."""
+
+    def found(self, name, pattern):
+        return re.findall(pattern, (ROOT / name).read_text(), re.M)
+
+    def test_header(self):
+        self.assertEqual(self.found("include/prudence/prudence.h", r'^#define PRUDENCE_VERSION +"(\S+)"'), [VERSION])
+        parts = self.found("include/prudence/prudence.h", r"^#define PRUDENCE_VERSION_[A-Z]+ (\d+)")
+        self.assertEqual(".".join(parts), VERSION)
+
+    def test_crates(self):
+        crates = sorted(path.relative_to(ROOT) for path in (ROOT / "rust").glob("*/Cargo.toml"))
+        self.assertGreater(len(crates), 2)
+        for crate in crates:
+            with self.subTest(crate):
+                self.assertEqual(set(self.found(crate, r'^(?:version|prudence\S* = \{ version) = "(.+?)"')), {VERSION})
+        self.assertEqual(set(self.found("rust/Cargo.lock", r'^name = "prudence.*\nversion = "(.+)"')), {VERSION})
+
+    def test_changelog(self):
+        self.assertEqual(self.found("CHANGELOG.md", r"^## (\d\S*)")[0], VERSION)
+
+    def test_pages(self):
+        minor = VERSION.rpartition(".")[0]
+        self.assertEqual(self.found("SECURITY.md", r"^\| (\S+) \| yes")[0], minor)
+        self.assertTrue((ROOT / f"docs/reference/release-{minor}.md").exists())
+        self.assertTrue((ROOT / f"docs/how-to/migrate-{minor}.md").exists())
+
+    def test_built(self):
+        self.assertEqual(self.found(BUILD / "prudence.pc", r"^Version: (.+)"), [VERSION])
+        self.assertTrue((BUILD / f"libprudence.so.{VERSION}").exists())
+
+
+class Maintainers(unittest.TestCase):
+    def test_files_are_there(self):
+        named = re.findall(r"^F:\t(.+)", (ROOT / "MAINTAINERS").read_text(), re.M)
+        self.assertGreater(len(named), 3)
+        self.assertEqual([name for name in named if not list(ROOT.glob(name))], [])
+
+
+class Changes(unittest.TestCase):
+    def test_the_page_says_what_the_dumps_say(self):
+        done = subprocess.run([ROOT / "tools/release/changes", "--pages", "--check"], text=True, capture_output=True)
+        if done.returncode == 77:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class Symbols(unittest.TestCase):
+    RELEASED = {"PRUDENCE_0.1": 340}  # a version that was released gets no more symbols (cmake/prudence.map)
+
+    def test_released_versions_do_not_grow(self):
+        dump = (ROOT / "tests/repo/libprudence.abi").read_text()
+        versions = re.findall(r"<elf-symbol [^>]* version='(PRUDENCE_\S+)'", dump)
+        self.assertIn("PRUDENCE_" + VERSION.rpartition(".")[0], versions)
+        for version, most in self.RELEASED.items():
+            self.assertLessEqual(versions.count(version), most, f"{version}: new names get a line in the newest version")
+
+
+class Paths(unittest.TestCase):
+    def test_libraries_do_not_know_where_they_were_built(self):
+        for name in LIBRARIES:
+            with self.subTest(name):
+                self.assertNotIn(str(ROOT).encode() + b"/", (BUILD / name).read_bytes())
+
+
+class Dist(unittest.TestCase):
+    """tools/release/dist in a repository of a few files."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.source = self.folder / "one"
+        self.write("CMakeLists.txt", "project(prudence VERSION 7.8.9 LANGUAGES C)\n")
+        self.write("tools/release/dist", (ROOT / "tools/release/dist").read_text()).chmod(0o755)
+        self.write("tools/release/sbom", "#!/bin/sh\necho no tools here\nexit 1\n").chmod(0o755)
+        (self.source / "link").symlink_to("CMakeLists.txt")
+        self.git(self.source, "init", "-q")
+        self.git(self.source, "add", "-A")
+        self.git(self.source, "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "first")
+
+    def write(self, name, text):
+        path = self.source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def git(self, folder, *arguments):
+        return run("git", "-C", folder, *arguments)
+
+    def dist(self, folder, *arguments, **options):
+        return run("tools/release/dist", *arguments, cwd=folder, **options)
+
+    def bytes(self, folder):
+        return (folder / "build/dist/prudence-7.8.9.tar.gz").read_bytes()
+
+    def test_another_clone_another_day_and_other_settings(self):
+        self.dist(self.source)
+        other = self.folder / "elsewhere"
+        self.git(self.folder, "clone", "-q", self.source, other)
+        settings = self.folder / "settings"
+        settings.write_text("[tar]\numask = 0\n[core]\nautocrlf = true\n[tar \"tar.gz\"]\ncommand = cat\n")
+        self.dist(other, umask=0o077, env={**PLAIN, "TZ": "Asia/Tokyo", "GIT_CONFIG_GLOBAL": str(settings)})
+        self.assertEqual(self.bytes(self.source), self.bytes(other))
+
+    def test_what_is_in_it(self):
+        said = self.dist(self.source)
+        self.assertIn("dist: no bill of materials: no tools here", said)
+        run("sha256sum", "-c", "--strict", "SHA256SUMS", cwd=self.source / "build/dist")
+        with tarfile.open(self.source / "build/dist/prudence-7.8.9.tar.gz") as archive:
+            members = archive.getmembers()
+        self.assertEqual({member.name for member in members if not member.isdir()},
+                         {f"prudence-7.8.9/{name}" for name in self.git(self.source, "ls-files").split()})
+        self.assertEqual({int(member.mtime) for member in members}, {int(self.git(self.source, "log", "-1", "--format=%ct"))})
+
+    def test_what_is_not_committed_is_left_out(self):
+        self.dist(self.source)
+        before = self.bytes(self.source)
+        self.write("CMakeLists.txt", "project(prudence VERSION 7.8.9 LANGUAGES C) # changed\n")
+        self.assertIn("changes that are not committed are left out", self.dist(self.source))
+        self.assertEqual(before, self.bytes(self.source))
+
+    def test_refusals(self):
+        self.assertIn("no bill of materials", self.dist(self.source, "--whole", status=1))
+        self.assertIn("there is no revision 'nothing'", self.dist(self.source, "nothing", status=1))
+        self.assertIn("unknown option '--what'", self.dist(self.source, "--what", status=1))
+        bare = self.folder / "unpacked"
+        run("cp", "-r", self.source, bare)
+        run("rm", "-rf", bare / ".git")
+        self.assertIn("no clone of the repository", self.dist(bare, status=1))
+
+
+@unittest.skipUnless(os.environ.get("PRUDENCE_MODELS") == "deep", "long: make test-long")
+class Whole(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not (ROOT / ".git").exists():
+            raise unittest.SkipTest("these sources are no clone of the repository")
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        run(ROOT / "tools/release/dist", "--to", cls.folder / "dist")
+        (cls.tarball,) = (cls.folder / "dist").glob("*.tar.gz")
+
+    def build(self, place, build):
+        """The installed tree of the tarball, unpacked and built in these folders."""
+        place.mkdir(parents=True)
+        run("tar", "-xf", self.tarball, "-C", place)
+        sources = place / f"prudence-{VERSION}"
+        run("cmake", "-S", sources, "-B", build, "-DCMAKE_BUILD_TYPE=Release")
+        run("cmake", "--build", build, "--parallel")
+        run("cmake", "--install", build, "--prefix", "/usr", env={**PLAIN, "DESTDIR": str(place / "installed")})
+        return place / "installed/usr"
+
+    def test_two_folders(self):
+        one = self.build(self.folder / "a", self.folder / "a/build")
+        other = self.build(self.folder / "some/where else", self.folder / "out")
+        self.assertEqual(run("diff", "-r", one, other), "")
+        self.assertGreater(len(list(one.rglob("libprudence*"))), 7)
+        self.assertTrue((one / "share/doc/prudence/docs/README.md").exists())
+
+    def test_bill_of_materials(self):
+        if run(ROOT / "tools/release/sbom", "--check-needs", status=None) != "nothing is missing\n":
+            self.skipTest("no reuse or spdx-tools: tools/setup --release")
+        (bill,) = (self.folder / "dist").glob("*.spdx.json")
+        again = self.folder / "again.json"
+        run(ROOT / "tools/release/sbom", self.tarball, again)
+        self.assertEqual(bill.read_bytes(), again.read_bytes())
+        self.assertIn(f'"versionInfo": "{VERSION}"', bill.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

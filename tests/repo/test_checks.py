@@ -338,6 +338,14 @@ class Docs(Check):
         self.write(self.PAGE, CLEAN[self.PAGE] + "[bytes](../reference/options.md#megabytes)\n")
         self.fails("check-docs", f"{self.PAGE}:4:", "#megabytes", "1 failures")
 
+    def test_heading_after_a_table(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\n| a | b |\n|---|---|\n| 1 | 2 |\n## Lost\n")
+        self.fails("check-docs", f"{self.PAGE}:8:", "no empty line before the heading", "1 failures")
+
+    def test_heading_after_a_table(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\n| a | b |\n|---|---|\n| 1 | 2 |\n## Lost\n")
+        self.fails("check-docs", f"{self.PAGE}:8:", "no empty line before the heading", "1 failures")
+
     def test_code_that_nothing_compiles(self):
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```c\nint n = half(2); /* one */\n...\nreturn n;\n```\n")
         self.fails("check-docs", f"{self.PAGE}:5:", "nothing compiles", "1 failures")

@@ -65,7 +65,7 @@ class Man(unittest.TestCase):
         version = re.search(r"project\(prudence VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
         for page in PAGES:
             with self.subTest(page.name):
-                head = f'.TH {page.stem.upper()} {page.suffix[1:]} "[A-Z][a-z]+ 20.." "Prudence {version}" '
+                head = f'.TH {page.stem.upper()} {page.suffix[1:]} 20..-..-.. "Prudence {version}" '
                 self.assertRegex(page.read_text(), r'\A\.\\" SPDX-License-Identifier: MIT\n' + head)
                 self.assertIn(f"\n.SH NAME\n{page.stem} - ", source(page.name))
 

@@ -1,52 +1,54 @@
 # SPDX-License-Identifier: MIT
-"""What makes a site of docs/ (mkdocs.yml): the order of its pages, and pages for what they link to outside of docs/.
+"""What makes a site of README and docs/ (mkdocs.yml).
 
-- The navigation is that of docs/README.md: its headings, and the pages that it links to; then decisions, man pages and
-  the reference of the headers, which Doxygen has made (Doxyfile, tools/site/build).
+- The front page is README.md. The navigation is that of docs/README.md: its headings, and the pages that it links to; then
+  decisions, man pages and the reference of the headers (reference.py).
 - A link to a header leads to its page in that reference; one to another file, or a folder, to a page that shows it.
+- Headings have the anchors that GitHub gives them, for which links in pages are written.
+- A browser may not load the index of the search from a file (file:), so it is also a script (theme/).
 """
 
+import posixpath
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from mkdocs.structure.files import File
+from pymdownx import slugs
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import reference  # noqa: E402 (the path comes first)
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-API = ROOT / "build/reference/api"
+DOCS, HEADERS, MAN = ROOT / "docs", ROOT / "include/prudence", ROOT / "docs/man"
 LINK = re.compile(r"(\[(?:[^\]`]|`[^`]*`)*\]\()([^()\s#]+)(#[^()\s]*)?(\))")
-LANGUAGES = {".c": "c", ".h": "c", ".py": "python", ".sh": "bash", ".txt": "text", ".toml": "toml"}
+LANGUAGES = {".c": "c", ".h": "c", ".cpp": "cpp", ".rs": "rust", ".py": "python", ".sh": "bash", ".txt": "text", ".toml": "toml"}
+OTHER_PLACES = {ROOT / "README.md": "index.md", DOCS / "README.md": "contents.md", MAN: "man/index.md", HEADERS: "api/index.md"}
 generated = tempfile.TemporaryDirectory()
+api = reference.Reference(HEADERS, DOCS)
+sources = {}  # names of pages, and the files whose Markdown they are
 
 
-def api_page(header):
-    """As Doxygen names it."""
-    return "api/" + header.name.replace("_", "__").replace(".", "_8") + ".html"
-
-
-def outside(page, target):
-    """What the link leads to, if that is a file or a folder of the project outside of docs/, or a man page."""
-    if re.match(r"[a-z]+:", target):
-        return None
-    path = (page.parent / target).resolve()
-    is_page = path.is_relative_to(DOCS) and path.suffix in (".md", ".svg", ".png")
-    return path if path.exists() and path.is_relative_to(ROOT) and not is_page and path != DOCS else None
-
-
-def page_for(path):
-    """The page of the site that shows it."""
+def place_of(path):
+    """The name of the page, or picture, that shows a file or a folder."""
     name = path.relative_to(ROOT).as_posix()
-    if path.parent == ROOT / "include/prudence" and path.suffix == ".h":
-        return api_page(path)
-    if path == ROOT / "include/prudence":
-        return "api/files.html"
-    if path == DOCS / "man":
-        return "man/index.html"
-    if path.suffix == ".md":
-        return f"{name[:-3]}.html"
-    return f"source/{name}.html"
+    if path in OTHER_PLACES:
+        return OTHER_PLACES[path]
+    if path.parent == HEADERS and path.name in api.names():
+        return reference.page_of(path.name)
+    if path.parent == MAN:
+        return f"man/{path.name}.md"
+    if path.is_relative_to(DOCS) and path.suffix in (".md", ".svg", ".png"):
+        return path.relative_to(DOCS).as_posix()
+    return name if path.suffix == ".md" else f"source/{name}.md"
+
+
+def target_of(page, link):
+    """The file or folder of the project that a link in a page leads to, if there is one."""
+    path = (page.parent / link).resolve()
+    return path if not re.match(r"[a-z]+:", link) and path.is_relative_to(ROOT) and path.exists() else None
 
 
 def text_of(path):
@@ -70,51 +72,68 @@ def add(files, config, name, text):
     files.append(File(name, generated.name, config["site_dir"], config["use_directory_urls"]))
 
 
+def add_linked(files, config):
+    """README, and all that pages link to, from page to page."""
+    waiting = [*sources.values(), ROOT / "README.md", DOCS / "README.md"]
+    known = set(sources.values())
+    while waiting:
+        path = waiting.pop()
+        if path not in known:
+            known.add(path)
+            add(files, config, place_of(path), text_of(path))
+        if path.suffix == ".md":
+            sources[place_of(path)] = path
+            found = {target_of(path, link) for _, link, _, _ in LINK.findall(path.read_text())}
+            waiting += [one for one in found - known if one and one.suffix not in (".png", ".svg")
+                        and not place_of(one).startswith(("api/", "man/"))]
+
+
 def on_files(files, config):
     for file in list(files):
-        if file.src_uri.startswith("man/"):
+        if file.src_uri.startswith("man/") or file.src_uri == "README.md":
             files.remove(file)
-    manuals = sorted((DOCS / "man").iterdir())
+    sources.update({file.src_uri: DOCS / file.src_uri for file in files.documentation_pages()})
+    manuals = sorted(MAN.iterdir())
     for path in manuals:
-        add(files, config, f"man/{path.name}.md", man_page(path))
+        add(files, config, place_of(path), man_page(path))
     add(files, config, "man/index.md", "# Manual pages\n\n" + "".join(f"- [{path.stem}({path.suffix[1:]})]({path.name}.md)\n" for path in manuals))
-    for path in API.rglob("*"):
-        if path.is_file():
-            files.append(File(f"api/{path.relative_to(API)}", API.parent, config["site_dir"], config["use_directory_urls"]))
-    shown = {}
-    pages = [(DOCS / file.src_uri) for file in files.documentation_pages() if (DOCS / file.src_uri).is_file()]
-    for page in pages:
-        for _, target, _, _ in LINK.findall(page.read_text()):
-            path = outside(page, target)
-            if path and not page_for(path).startswith(("api/", "man/")):
-                shown[path] = page_for(path)
-    for path, name in shown.items():
-        add(files, config, name.removesuffix(".html") + ".md", text_of(path))
+    for header in api.headers:
+        add(files, config, reference.page_of(header.name), api.page(header))
+    add(files, config, "api/index.md", api.index())
+    add_linked(files, config)
     return files
 
 
+def with_lists(markdown):
+    """An empty line before each list that follows a line of text: GitHub needs none, MkDocs does."""
+    out, in_code, before = [], False, ""
+    for line in markdown.split("\n"):
+        in_code ^= line.startswith("```")
+        if not in_code and re.match(r"([-*]|1\.) ", line) and before.strip() and not re.match(r"\s|([-*]|\d+\.) ", before):
+            out.append("")
+        out.append(line)
+        before = line
+    return "\n".join(out)
+
+
 def on_page_markdown(markdown, page, config, files):
-    """Links that lead out of docs/ lead to the pages for that."""
-    source = DOCS / page.file.src_uri
-    if not source.is_file():
-        source = ROOT / page.file.src_uri  # README and the like of the project itself
-    up = "../" * page.file.src_uri.count("/")
+    """Links between files become links between pages."""
+    source = sources.get(page.file.src_uri)
+    if not source or source.suffix != ".md":
+        return markdown
 
     def turned(match):
-        path = outside(source, match[2])
-        if not path and source.is_relative_to(DOCS):
-            return match[0]
+        path = target_of(source, match[2])
         if not path:
-            path = (source.parent / match[2]).resolve()
-            if path.is_relative_to(DOCS):
-                return f"{match[1]}{up}{path.relative_to(DOCS).as_posix()}{match[3] or ''}{match[4]}"
             return match[0]
-        name = page_for(path)
-        if not name.startswith("api/"):
-            name = name.removesuffix(".html") + ".md"
-        return f"{match[1]}{up}{name}{match[3] or ''}{match[4]}"
+        return f"{match[1]}{posixpath.relpath(place_of(path), posixpath.dirname(page.file.src_uri) or '.')}{match[3] or ''}{match[4]}"
 
-    return LINK.sub(turned, markdown)
+    return LINK.sub(turned, with_lists(markdown))
+
+
+def on_post_build(config):
+    index = Path(config["site_dir"], "search/search_index.json")
+    index.with_suffix(".js").write_text(f"found_index({index.read_text()});\n")
 
 
 def title_of(path):
@@ -122,7 +141,8 @@ def title_of(path):
 
 
 def on_config(config):
-    navigation, section = [{"Prudence": "README.md"}], None
+    config["mdx_configs"].setdefault("toc", {})["slugify"] = slugs.slugify(case="lower")
+    navigation, section = [{"Prudence": "index.md"}, {"All pages": "contents.md"}], None
     for line in (DOCS / "README.md").read_text().splitlines():
         if line.startswith("## "):
             section = []
@@ -131,7 +151,8 @@ def on_config(config):
             section.append({text: target})
     for item in navigation:
         if "Reference" in item:
-            item["Reference"] += [{"Headers": "api/files.html"}, {"Manual pages": "man/index.md"}]
+            headers = [{header.name: reference.page_of(header.name)} for header in api.headers]
+            item["Reference"] += [{"Manual pages": "man/index.md"}, {"Headers": [{"All headers": "api/index.md"}, *headers]}]
     decisions = [{title_of(path): f"adr/{path.name}"} for path in sorted((DOCS / "adr").glob("*.md"))]
     navigation.append({"Decisions": decisions})
     config["nav"] = navigation

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The search of the theme, which looks for words that begin with the last one of a query: the word itself comes first, so that
+// prudence_hash_lookup is before prudence_hash_lookup_name.
+//
+// It also works in a site that is read from a file. A browser refuses pages of file: a request for the index, and a worker. So the
+// index comes as a script (hooks.py), and the worker's script runs in a frame, which has the two functions of a worker.
+var __search = {transform: query => /^\w+$/.test(query.trim()) ? `${query.trim()}^100 ${query.trim()}` : query.replace(/[*+\-:^~"]/g, " ").trim()};
+
+if (location.protocol === "file:") {
+    const root = new URL("../../", document.currentScript.src);
+    __search.index = new Promise(found => {
+        window.found_index = found;
+        const script = document.createElement("script");
+        script.src = new URL("search/search_index.js", root);
+        document.head.append(script);
+    });
+
+    window.Worker = class extends EventTarget {
+        constructor(url) {
+            super();
+            this.frame = document.createElement("iframe");
+            this.frame.hidden = true;
+            document.body.append(this.frame);
+            const inside = this.frame.contentWindow;
+            inside.postMessage = data => this.dispatchEvent(new MessageEvent("message", {data}));
+            const script = inside.document.createElement("script");
+            this.ready = new Promise(loaded => script.addEventListener("load", loaded));
+            script.src = url;
+            inside.document.body.append(script);
+        }
+
+        postMessage(data) {
+            const inside = this.frame.contentWindow;
+            this.ready.then(() => inside.dispatchEvent(new inside.MessageEvent("message", {data})));
+        }
+    };
+}

@@ -9,12 +9,18 @@ import shutil
 import tempfile
 import unittest
 
-# [text, contrast] of what a reader sees with less than 4.5:1; the width of the page, if it is wider than the window.
+SECONDS = 300  # until a browser is given up
+
+# [text, class, contrast] of what a reader sees with less than 4.5:1; the width of the page, if it is wider than the window.
 SCRIPT = """
 const channels = text => text.match(/[\\d.]+/g).map(Number);
+const kept = compute => {
+    const known = new Map();
+    return element => known.has(element) ? known.get(element) : known.set(element, compute(element)).get(element);
+};
 const over = ([r, g, b, a = 1], under) => [r, g, b].map((one, at) => one * a + under[at] * (1 - a));
-const behind = element => element ? over(channels(getComputedStyle(element).backgroundColor), behind(element.parentElement)) : [255, 255, 255];
-const opacity = element => element ? getComputedStyle(element).opacity * opacity(element.parentElement) : 1;
+const behind = kept(element => element ? over(channels(getComputedStyle(element).backgroundColor), behind(element.parentElement)) : [255, 255, 255]);
+const opacity = kept(element => element ? getComputedStyle(element).opacity * opacity(element.parentElement) : 1);
 const visible = (element, [r, g, b, a = 1]) => [r, g, b, a * opacity(element)];
 const luminance = color => color.map(one => one / 255).map(one => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
     .reduce((sum, one, at) => sum + one * [0.2126, 0.7152, 0.0722][at], 0);
@@ -65,8 +71,8 @@ class Browser:
         for one in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", f"user-data-dir={self.folder.name}"):
             options.add_argument(f"--{one}")
         self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-        self.driver.set_page_load_timeout(60)
-        self.driver.set_script_timeout(60)
+        self.driver.set_page_load_timeout(SECONDS)
+        self.driver.set_script_timeout(SECONDS)
         return self
 
     def __exit__(self, *_):
@@ -89,7 +95,7 @@ class Browser:
         field = self.driver.find_element(By.CSS_SELECTOR, "input[name=query]")
         self.driver.execute_script("document.querySelector('#__search').checked = true; arguments[0].focus(); arguments[0].value = ''", field)
         field.send_keys(word)
-        found = WebDriverWait(self.driver, 60).until(lambda driver: driver.execute_script(
+        found = WebDriverWait(self.driver, SECONDS).until(lambda driver: driver.execute_script(
             "return document.querySelector('.md-search-result__meta').textContent.includes('matching document') && "
             "[...document.querySelectorAll('.md-search-result__list a')].map(one => one.href)"))
         return found

@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-long test-aarch64 soak bench evaluate kernel check install uninstall dist clean
 
-PREFIX ?= /usr/local
+PREFIX ?= $(or $(prefix),/usr/local)
 DESTDIR ?=
 
 help: ## show this list
@@ -67,14 +67,10 @@ check: setup build ## format, static analysis, layers, licence lines, docs, pros
 	@tools/check/all
 
 install: ## compile the libraries alone, and install them below PREFIX (/usr/local); DESTDIR is respected (docs/how-to/install.md)
-	@cmake -S . -B build/library -DCMAKE_BUILD_TYPE=Release >/dev/null
-	@MAKEFLAGS=--no-print-directory cmake --build build/library --parallel
-	@DESTDIR="$(DESTDIR)" cmake --install build/library --prefix "$(abspath $(PREFIX))"
-	@mv build/library/install_manifest.txt build/installed.txt
+	@DESTDIR="$(abspath $(DESTDIR))" tools/install "$(abspath $(PREFIX))"
 
 uninstall: ## remove what the last install put in place
-	@test -e build/installed.txt || { echo "uninstall: build/installed.txt is not there, so nothing is known to be installed" >&2; exit 1; }
-	@sed "s|^|$(DESTDIR)|" build/installed.txt | xargs -d '\n' rm -fv
+	@tools/install --remove
 
 dist: ## the sources of this commit as a tarball in build/dist, with its bill of materials and checksums (docs/how-to/release.md)
 	@tools/setup --release

@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""`make install` says what its prefix needs, and that is enough; `make uninstall` leaves nothing; nothing below build/ becomes root's.
+
+A stand-in for the checkout has the Makefile and tools/install, and installs what the build of this test has, so nothing is compiled.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
+PROJECT = """
+cmake_minimum_required(VERSION 3.22)
+project(stand_in NONE)
+set(PRUDENCE_BUILD_ADVISE OFF CACHE BOOL "")
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/tree/ DESTINATION . USE_SOURCE_PERMISSIONS)
+"""
+PROGRAM = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+CLEAN = {name: value for name, value in os.environ.items()
+         if name not in ("PREFIX", "prefix", "DESTDIR", "LD_RUN_PATH", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+NOBODY = 65534
+
+
+def run(*command, **options):
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=options.pop("env", CLEAN), **options)
+    if done.returncode:
+        raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def paths(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+class MakeInstall(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.installed = Path(folder.name)
+        run("cmake", "--install", BUILD, "--prefix", cls.installed)
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        self.root.chmod(0o755)
+        self.checkout, self.prefix = self.root / "checkout", self.root / "prefix"
+        (self.checkout / "tools").mkdir(parents=True)
+        for name in ("Makefile", "tools/install"):
+            shutil.copy(ROOT / name, self.checkout / name)
+        (self.checkout / "CMakeLists.txt").write_text(PROJECT)
+        (self.checkout / "tree").symlink_to(self.installed)
+
+    def make(self, *arguments, **options):
+        return run("make", *arguments, cwd=self.checkout, **options)
+
+    def test_what_it_prints_is_enough(self):
+        lines = self.make("install", f"prefix={self.prefix}").splitlines()
+        self.assertLessEqual(len(lines), 8, lines)
+        self.assertRegex(lines[0], rf"^installed: [0-9]+ files below {self.prefix} ")
+        commands = [line.strip() for line in lines if re.match(r"    (export|cc) ", line)]
+        self.assertEqual([command.split()[0] for command in commands], ["export", "cc"], lines)
+        (self.root / "example.c").write_text(PROGRAM)
+        self.assertEqual(run("bash", "-c", "\n".join(["set -e", *commands, "./a.out"]), cwd=self.root), "last hop: 1000000\n")
+
+    def test_uninstall_leaves_nothing(self):
+        (self.prefix / "lib").mkdir(parents=True)
+        (self.prefix / "lib/of-another").write_text("")
+        before = paths(self.prefix)
+        self.make("install", f"PREFIX={self.prefix}")
+        run(self.prefix / "bin/prudence-top", "--help")  # Python may leave files of its own
+        self.make("install", f"PREFIX={self.prefix}")  # finds its own directories
+        self.make("uninstall")
+        self.assertEqual(paths(self.prefix), before)
+
+    def test_destdir(self):
+        said = self.make("install", f"PREFIX={self.prefix}", "DESTDIR=package")
+        package = self.checkout / "package"
+        self.assertTrue((Path(f"{package}{self.prefix}") / "lib/pkgconfig/prudence.pc").exists())
+        self.assertFalse(self.prefix.exists())
+        self.assertNotIn("export", said)
+        self.make("uninstall")
+        self.assertEqual(paths(package), [])
+
+    def test_says_what_the_advisor_lacks(self):
+        stand_in = self.root / "bin/pkg-config"
+        stand_in.parent.mkdir()
+        stand_in.write_text('#!/bin/sh\ncase "$*" in *jansson*) exit 1 ;; esac\n')
+        stand_in.chmod(0o755)
+        said = self.make("install", f"PREFIX={self.prefix}", env={**CLEAN, "PATH": f"{stand_in.parent}:{CLEAN['PATH']}"})
+        self.assertRegex(said, r"(?m)^not installed: prudence-advise, which needs.* libjansson-dev")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can install from another's checkout")
+    def test_nothing_of_the_build_becomes_roots(self):
+        for path in (self.checkout, *self.checkout.rglob("*")):
+            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        self.installed.chmod(0o755)
+        self.make("install", f"PREFIX={self.prefix}")
+        self.make("install", f"PREFIX={self.prefix}")
+        self.assertEqual([path for path in self.checkout.rglob("*") if path.lstat().st_uid != NOBODY], [])
+        self.assertEqual([path for path in (self.prefix, *self.prefix.rglob("*")) if path.lstat().st_uid != 0], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

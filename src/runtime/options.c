@@ -35,6 +35,7 @@
 #include "runtime/options.h"
 #include "runtime/sandbox.h"
 #include "runtime/signals.h"
+#include "runtime/spelling.h"
 #include "scm/settings.h"
 #include "slab/all_caches.h"
 #include "slab/node.h"
@@ -266,6 +267,8 @@ static void apply_membarrier(void)
     gp_follow_options();
 }
 
+static bool print_options(const char *value);
+
 #define BYTES(name, values)        name, values, parse_bytes
 #define TIME(name, values)         name, values, parse_time
 #define COUNT(name, values, n)     name, values, parse_count, .most = (n)
@@ -334,7 +337,26 @@ static const struct option options[] = {
     {SWITCH("rseq"), .flag = &option_rseq, .at_start = true, .apply = apply_rseq},
     {SWITCH("slice_extension"), .flag = &option_slices, .at_start = true, .apply = apply_slices},
     {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
+    {TEXT("help", "no value", print_options)},
 };
+
+#define OPTIONS (sizeof options / sizeof options[0])
+
+/* Prints a line for each option. */
+static bool print_options(const char *value)
+{
+    if (*value)
+        return false;
+    os_report(
+        " PRUDENCE_OPTIONS=name=value,name=value (defaults and effects: "
+        "docs/reference/options.md, man libprudence-malloc)");
+    for (unsigned i = 0; i < OPTIONS; i++)
+        os_report(" %-17s  %s%s", options[i].name, options[i].values,
+                  options[i].at_load    ? " (environment only)"
+                  : options[i].at_start ? " (start only)"
+                                        : "");
+    return true;
+}
 
 static bool option_store(const struct option *option, const char *text)
 {
@@ -359,10 +381,26 @@ static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
 
 static const struct option *option_find(const char *name)
 {
-    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
+    for (unsigned i = 0; i < OPTIONS; i++)
         if (strcmp(options[i].name, name) == 0)
             return &options[i];
     return NULL;
+}
+
+/* Returns the name of the option that was probably meant, or NULL if none is like `name`. */
+static const char *option_like(const char *name)
+{
+    const char *best = NULL;
+    unsigned distance, least = SPELLING_FAR;
+
+    for (unsigned i = 0; i < OPTIONS; i++) {
+        distance = spelling_distance(name, options[i].name);
+        if (distance < least) {
+            least = distance;
+            best = options[i].name;
+        }
+    }
+    return best;
 }
 
 static bool caches_are_none(void)
@@ -383,7 +421,12 @@ static int bad_value(const struct option *option, const char *value)
 
 static int unknown(const char *name, const char *value)
 {
-    os_report("unknown option '%s' (value '%s')", name, value);
+    const char *meant = option_like(name);
+
+    if (meant)
+        os_report("unknown option '%s' (value '%s'): did you mean '%s'?", name, value, meant);
+    else
+        os_report("unknown option '%s' (value '%s'): PRUDENCE_OPTIONS=help lists all", name, value);
     return ENOENT;
 }
 

@@ -9,6 +9,7 @@
 #include "gp/user/mode.h"
 #include "gp/user/stall.h"
 #include "runtime/options.h"
+#include "runtime/spelling.h"
 #include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/wait.h"
 #include "support/slab_test.h"
@@ -76,6 +77,60 @@ TEST(unknown_names_are_reported)
     expect_report("LIMIT", "1M", ENOENT);
     expect_report("nonsense", "17", ENOENT);
     assert_non_null(strstr(output, "unknown option"));
+    assert_non_null(strstr(output, "PRUDENCE_OPTIONS=help"));
+    assert_null(strstr(output, "did you mean"));
+}
+
+static void expect_meant(const char *name, const char *meant)
+{
+    char question[64];
+
+    expect_report(name, "1", ENOENT);
+    snprintf(question, sizeof question, "did you mean '%s'?", meant);
+    if (!strstr(output, question))
+        fail_msg("%s was reported as: %s", name, output);
+}
+
+TEST(the_name_that_was_probably_meant_is_said)
+{
+    expect_meant("limits", "limit");             /* a letter too many */
+    expect_meant("latnt_limit", "latent_limit"); /* one too few */
+    expect_meant("scm_expirde", "scm_expired");  /* two exchanged */
+    expect_meant("stall_timoeut", "stall_timeout");
+    expect_meant("Latent-Limit", "latent_limit");
+    expect_meant("guard_frist", "guard_first");
+    expect_meant("DECAY", "decay");
+    expect_report("tr", "1", ENOENT);
+    assert_null(strstr(output, "did you mean"));
+}
+
+TEST(distances_of_words)
+{
+    assert_int_equal(spelling_distance("decay", "decay"), 0);
+    assert_int_equal(spelling_distance("dcay", "decay"), 1);
+    assert_int_equal(spelling_distance("decayy", "decay"), 1);
+    assert_int_equal(spelling_distance("dacay", "decay"), 1);
+    assert_int_equal(spelling_distance("deacy", "decay"), 1);
+    assert_int_equal(spelling_distance("edcya", "decay"), 2);
+    assert_int_equal(spelling_distance("dxcxy", "decay"), 2);
+    assert_int_equal(spelling_distance("rxxq", "rseq"), SPELLING_FAR);
+    assert_int_equal(spelling_distance("", "rseq"), SPELLING_FAR);
+    assert_int_equal(spelling_distance("dxxxy", "decay"), SPELLING_FAR);
+}
+
+static void ask_for_help(void *argument)
+{
+    if (prudence_option_set("help", "") || prudence_option_set("help", "me") != EINVAL)
+        abort();
+}
+
+TEST(help_lists_the_options)
+{
+    expect_life(ask_for_help, NULL, output, sizeof output);
+    assert_non_null(strstr(output, "latent_limit       bytes (K, M, G), at most latent_ceiling"));
+    assert_non_null(strstr(output, "rseq               0 or 1 (start only)\n"));
+    assert_non_null(strstr(output, "page_size "));
+    assert_non_null(strstr(output, "(environment only)\n"));
 }
 
 TEST(bad_values_are_reported)

@@ -116,6 +116,14 @@ TEST(nothing_is_no_option)
     assert_null(strstr(output, "prudence:"));
 }
 
+TEST(help_leaves_other_settings)
+{
+    run_with("help,wait_max=9ms,latent_limt=1M");
+    expect("prudence:  PRUDENCE_OPTIONS=name=value");
+    expect("did you mean 'latent_limit'?");
+    expect("wait_max=9000000 ");
+}
+
 TEST(a_very_long_one_is_reported)
 {
     char options[900] = "";

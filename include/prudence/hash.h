@@ -32,7 +32,8 @@
  *    hash function, use <prudence/hash_values.h>.)
  *  - Hashes: up to 64 bits. The table multiplies them and takes the highest bits, so small numbers
  *    and addresses may be their own hashes. Otherwise use prudence_hash_mix. Objects with equal
- *    keys have equal hashes. Against keys that an attacker chooses use a keyed hash.
+ *    keys have equal hashes. For strings, and for numbers that an attacker may choose, use
+ *    prudence_hash_bytes and prudence_hash_number of <prudence/hash_bytes.h>.
  *  - match(node, key) says whether a node that has the key's hash has this key. `match` must not
  *    change the table, nor block, because an update may call `match` with a locked bucket.
  *  - Signals: the functions of readers are async-signal-safe if `match` is; no other is.
@@ -53,6 +54,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <prudence/hash_bytes.h>
 #include <prudence/language.h>
 #include <prudence/prudence.h>
 
@@ -174,14 +176,18 @@ PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
  * Waits for the grace period of arrays that were replaced. Returns 0, or an error number with the
  * table as usable as before: EBUSY while the table has objects and there is no `dispose`, or in a
  * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the
- * domain fails (inside a section); EINVAL for NULL. `dispose` must not use the table.
+ * domain fails (inside a section); EINVAL for NULL. `dispose` must not use the table. The order at
+ * the end of a program: tables first, then the caches of their objects, then the domain.
  */
 PRUDENCE_API int prudence_hash_destroy(struct prudence_hash *table,
                                        void (*dispose)(struct prudence_hash_node *object,
                                                        void *argument),
                                        void *argument);
 
-/* Hashes a 64-bit key; each bit of the hash depends on most bits of the key. Not secret. */
+/*
+ * Hashes a 64-bit key; each bit of the hash depends on most bits of the key. Not secret. (Strings:
+ * prudence_hash_bytes.)
+ */
 PRUDENCE_INLINE uint64_t prudence_hash_mix(uint64_t key)
 {
     key ^= key >> 32;

@@ -75,6 +75,7 @@ prudence_id_table_create(const char *name, const struct prudence_id_table_attr *
  * `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where
  * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL. `dispose`
  * must not use the table.
+ * Destroy the table before the caches of its objects, and those before the domain.
  */
 PRUDENCE_API int prudence_id_table_destroy(struct prudence_id_table *table,
                                            void (*dispose)(void *object, void *argument),

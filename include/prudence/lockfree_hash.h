@@ -116,6 +116,7 @@ prudence_lockfree_hash_create(const char *name, const struct prudence_lockfree_h
  * `dispose` is NULL the table must be empty. Never waits. Returns 0, or an error number with the
  * table as usable as before: EBUSY while the table has objects and there is no `dispose`; EINVAL
  * for NULL. `dispose` must not use the table.
+ * Destroy the table before the caches of its objects, and those before the domain.
  */
 PRUDENCE_API int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *table,
                                                 void (*dispose)(struct prudence_hash_node *object,

@@ -310,7 +310,8 @@ PRUDENCE_API int prudence_cache_barrier_timed(struct prudence_cache *cache, uint
  * prudence_cache_barrier fails; EINVAL for NULL. Live objects are reported once for each calling
  * place, with their number and, under the option check=1, with the callers that allocated the first
  * of them. Nobody may use the cache once this is called. Use of one of the 64 caches that were
- * destroyed last stops the process with the names of that cache and of the function called.
+ * destroyed last stops the process with the names of that cache and of the function called. Destroy
+ * tables that hold the cache's objects before the cache, and the cache before its domain.
  */
 PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 

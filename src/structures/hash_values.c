@@ -72,7 +72,8 @@ static inline bool number_key(const struct prudence_hash_values *table, uint64_t
 {
     if (unlikely(!table || table->strings))
         return false;
-    *request = (struct request){.number = number, .hash = siphash_number(&table->secret, number)};
+    *request =
+        (struct request){.number = number, .hash = prudence_hash_number(&table->secret, number)};
     return true;
 }
 
@@ -82,7 +83,7 @@ static inline bool string_key(const struct prudence_hash_values *table, const vo
     if (unlikely(!table || !table->strings || (!bytes && length)))
         return false;
     *request = (struct request){.bytes = length ? bytes : (const void *)"", .number = length};
-    request->hash = siphash_bytes(&table->secret, request->bytes, length);
+    request->hash = prudence_hash_bytes(&table->secret, request->bytes, length);
     return true;
 }
 

@@ -7,12 +7,11 @@
 
 #include "structures/entries.h"
 #include "structures/hash.h"
-#include "structures/siphash.h"
 
 struct prudence_hash_values {
     /* Constant, like all that readers load, which is in the first cache line. */
     struct hash_table *table;
-    struct siphash_key secret;
+    struct prudence_hash_secret secret;
     bool strings;      /* keys are byte strings */
     bool own_sections; /* own_sections.h */
     struct prudence_domain *domain;

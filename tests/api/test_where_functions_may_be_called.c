@@ -479,11 +479,13 @@ static bool any_node(const struct prudence_hash_node *node, const void *unused)
 static struct prudence_hash *used_hash(void)
 {
     struct prudence_hash *table = prudence_hash_create("used", NULL);
+    struct prudence_hash_secret secret;
     struct prudence_hash_node nodes[2];
     struct prudence_hash_stats stats;
     struct prudence_hash_walk walk;
     struct prudence_hash_node *node;
 
+    prudence_hash_draw_secret(&secret);
     prudence_hash_add_duplicate(table, 1, &nodes[0]);
     if (hash_add_found(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
         prudence_hash_resize(table, 4096) || prudence_hash_replace(table, &nodes[0], &nodes[1]) ||
@@ -864,7 +866,7 @@ static const struct row {
     {"prudence_hash_create", do_hash, EVERYWHERE,
      "prudence_hash_add_duplicate prudence_hash_add prudence_hash_put prudence_hash_replace "
      "prudence_hash_remove prudence_hash_resize prudence_hash_lookup_slow prudence_hash_first "
-     "prudence_hash_next prudence_hash_count prudence_hash_stats_sized"},
+     "prudence_hash_next prudence_hash_count prudence_hash_stats_sized prudence_hash_draw_secret"},
     {"prudence_hash_destroy", do_hash_destroy, FOR_READERS, ""},
     {"prudence_hash_rename", do_names, EVERYWHERE,
      "prudence_hash_rename_replace prudence_hash_exchange"},

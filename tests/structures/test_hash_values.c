@@ -122,10 +122,10 @@ TEST(hashes_are_those_of_siphash)
         UINT64_C(0xcc2247b79ac48af0), UINT64_C(0xf810d4775d7d3a92), UINT64_C(0x3c02810c6e98c2c3),
         UINT64_C(0x897ea795b1b7b7ac), UINT64_C(0xbd60acb658c79e45), UINT64_C(0x66b1b52b4f6ef1c4)};
     static const uint8_t zeros[32];
-    const struct siphash_key none = {{0, 0}};
+    const struct prudence_hash_secret none = {{0, 0}};
 
     for (unsigned i = 0; i < sizeof of_zeros / sizeof of_zeros[0]; i++)
-        assert_true(siphash_bytes(&none, zeros, i + 1) == of_zeros[i]);
+        assert_true(prudence_hash_bytes(&none, zeros, i + 1) == of_zeros[i]);
 }
 
 /* Hashes the bytes 0, 1, 2, ... with a key of the bytes 0 to 15; a number has the hash of its
@@ -139,14 +139,26 @@ TEST(hashes_depend_on_key_and_bytes)
         UINT64_C(0x25a48eb36c063de4), UINT64_C(0x79de85ee92ff097f), UINT64_C(0x70c118c1f94dc352),
         UINT64_C(0x78a384b157b4d9a2), UINT64_C(0x306f760c1229ffa7), UINT64_C(0x605aa111c0f95d34),
         UINT64_C(0xd320d86d2a519956), UINT64_C(0xcc4fdd1a7d908b66), UINT64_C(0x9cf2689063dbd80c)};
-    const struct siphash_key key = {{UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
+    const struct prudence_hash_secret key = {
+        {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
     uint8_t bytes[32];
 
     for (unsigned i = 0; i < 32; i++)
         bytes[i] = (uint8_t)i;
     for (unsigned i = 0; i < sizeof of_counts / sizeof of_counts[0]; i++)
-        assert_true(siphash_bytes(&key, bytes, i) == of_counts[i]);
-    assert_true(siphash_number(&key, UINT64_C(0x0706050403020100)) == of_counts[8]);
+        assert_true(prudence_hash_bytes(&key, bytes, i) == of_counts[i]);
+    assert_true(prudence_hash_number(&key, UINT64_C(0x0706050403020100)) == of_counts[8]);
+}
+
+TEST(secrets_differ)
+{
+    struct prudence_hash_secret one = {{0, 0}}, other = {{0, 0}};
+
+    prudence_hash_draw_secret(&one);
+    prudence_hash_draw_secret(&other);
+    assert_true(one.words[0] != other.words[0] && one.words[1] != other.words[1]);
+    assert_true(one.words[0] && one.words[1]);
+    assert_true(prudence_hash_bytes(&one, "name", 4) != prudence_hash_bytes(&other, "name", 4));
 }
 
 /* Returns the word of an entry that holds the number, or the string's length: after its node and

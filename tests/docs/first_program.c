@@ -9,6 +9,7 @@
 #include <prudence/stats.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 struct route {
     int next_hop;
@@ -36,6 +37,8 @@ static void replace(struct prudence_cache *cache, int next_hop)
     struct route *old = current;
     struct route *fresh = prudence_cache_alloc(cache);
 
+    if (!fresh)
+        abort();
     fresh->next_hop = next_hop;
     prudence_assign_pointer(current, fresh);
     prudence_cache_free_deferred(cache, old);
@@ -46,6 +49,8 @@ int main(void)
     struct prudence_cache *cache = prudence_cache_create("routes", sizeof(struct route), NULL);
     pthread_t reader;
 
+    if (!cache)
+        abort();
     replace(cache, 0);
     pthread_create(&reader, NULL, read_all, NULL);
     for (int hop = 1; hop <= 1000000; hop++)

@@ -4,6 +4,8 @@
  *
  * ctest: not-with thread (one thread)
  */
+#include <errno.h>
+
 #include <prudence/prudence.h>
 #include <prudence/hash.h>
 #include <prudence/rcu.h>
@@ -32,12 +34,14 @@ static int next_hop(struct prudence_hash *routes, uint32_t address)
     return hop;
 }
 
-static void set_route(struct prudence_hash *routes, struct prudence_cache *cache, uint32_t address,
-                      int hop)
+static int set_route(struct prudence_hash *routes, struct prudence_cache *cache, uint32_t address,
+                     int hop)
 {
     struct route *fresh = prudence_cache_alloc(cache);
     struct prudence_hash_node *old;
 
+    if (!fresh)
+        return ENOMEM;
     fresh->address = address;
     fresh->next_hop = hop;
     prudence_read_lock();
@@ -45,6 +49,7 @@ static void set_route(struct prudence_hash *routes, struct prudence_cache *cache
     prudence_read_unlock();
     if (old)
         prudence_cache_free_deferred(cache, prudence_hash_entry(old, struct route, node));
+    return 0;
 }
 
 static bool enough(const struct route *route)
@@ -69,13 +74,22 @@ static bool some_is_enough(struct prudence_hash *routes)
     return found;
 }
 
+static void route_free(struct prudence_hash_node *node, void *cache)
+{
+    prudence_cache_free(cache, prudence_hash_entry(node, struct route, node));
+}
+
 int main(void)
 {
     struct prudence_hash *routes = prudence_hash_create("routes", NULL);
     struct prudence_cache *cache = prudence_cache_create("routes", sizeof(struct route), NULL);
+    int wrong = 0;
 
     for (uint32_t address = 0; address < 8; address++)
-        set_route(routes, cache, address, (int)address);
-    set_route(routes, cache, 3, 30);
-    return next_hop(routes, 3) != 30 || next_hop(routes, 9) != -1 || !some_is_enough(routes);
+        wrong |= set_route(routes, cache, address, (int)address);
+    wrong |= set_route(routes, cache, 3, 30);
+    wrong |= next_hop(routes, 3) != 30 || next_hop(routes, 9) != -1 || !some_is_enough(routes);
+    wrong |= prudence_cache_destroy(cache) != EBUSY; /* the table's objects are live */
+    return wrong || prudence_hash_destroy(routes, route_free, cache) ||
+           prudence_cache_destroy(cache);
 }

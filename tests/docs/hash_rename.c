@@ -4,6 +4,8 @@
  *
  * ctest: not-with thread (one thread)
  */
+#include <errno.h>
+
 #include <prudence/hash_rename.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -54,6 +56,8 @@ static int rename_entry(struct prudence_hash *names, struct prudence_cache *entr
     struct entry *fresh = prudence_cache_alloc(entries);
     int error;
 
+    if (!fresh)
+        return ENOMEM;
     fill_entry(fresh, to, old->file);
     prudence_hash_name_init(&fresh->name);
     prudence_read_lock();

@@ -84,7 +84,7 @@ FIGURES = [
                                                        said(PLAN, "256,512,1024"), said(PLAN, '2048,4096"')]),
     pairs_row("| **Prudence** | **{}** | **{}** | **{}** | **{} MB** |", "prudence"),
     pairs_row("(`classic`) | {} | {} | {} | {} MB |", "classic"),
-    *(pairs_row(f"| `call_rcu` over {name} | {{}} | {{}} | {{}} | {{}} MB |", f"urcu+{name}") for name in ("mimalloc", "tcmalloc", "glibc")),
+    *(pairs_row(f"| `call_rcu` over {name} | {{}} | {{}} | {{}} | {{}} MB |", f"urcu+{name}") for name in ("mimalloc", "glibc")),
     pairs_row("Kit epochs over mimalloc | {} | {} | {} | {} MB |", "ck-epoch+mimalloc"),
     (README, "Prudence takes {} of glibc's time in {} patterns and programs",
      [measured(lambda: cell(MALLOC, "", ("prudence",), "time")),

@@ -42,7 +42,7 @@ struct prudence_hash_secret {
  */
 PRUDENCE_API void prudence_hash_draw_secret(struct prudence_hash_secret *secret);
 
-/* ------------------------------------------------------------------------------------- (private) */
+/* ------------------------------------------------------------------------------------ (private) */
 
 struct prudence_siphash_ {
     uint64_t v0, v1, v2, v3;
@@ -113,7 +113,7 @@ static inline uint64_t prudence_siphash_rest_(const uint8_t *bytes, size_t lengt
     return word;
 }
 
-/* --------------------------------------------------------------------------------------- hashing */
+/* -------------------------------------------------------------------------------------- hashing */
 
 /*
  * Hashes `length` bytes. `bytes` may be NULL if there are none. Async-signal-safe. Cost: 10 to 20

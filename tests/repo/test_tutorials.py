@@ -21,7 +21,8 @@ WORDS_BEFORE_THE_FIRST_PROGRAM = 300
 
 
 def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.S | re.M)
+    """The page's blocks of code in a language."""
+    return [code for name, code in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.S | re.M) if name == language]
 
 
 def commands(page):
@@ -36,7 +37,7 @@ def once(text, old, new):
 
 def block_without_check(block):
     """The name of a pointer that the block gets from an allocation, and does not compare with NULL; or None."""
-    for name in re.findall(r"(\w+) = (?:prudence|scm)\w*_(?:alloc|calloc|malloc)\w*\(", block):
+    for name in re.findall(r"([\w.>-]+) = (?:prudence|scm)\w*_(?:alloc|calloc|malloc)\w*\(", block):
         if not re.search(rf"!{name}\b|MUST\({name}\)|\b{name} [!=]= NULL", block):
             return name
     return None

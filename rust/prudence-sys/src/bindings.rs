@@ -179,6 +179,12 @@ pub struct prudence_hash_node {
 
 #[derive(Clone, Copy)]
 #[repr(C)]
+pub struct prudence_hash_secret {
+    pub words: [u64; 2],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
 pub struct prudence_hash_stats {
     pub objects: u64,
     pub buckets: u64,
@@ -645,6 +651,7 @@ pub const SIZES: &[(&str, usize, usize)] = &[
     ("prudence_hash_attr", size_of::<prudence_hash_attr>(), align_of::<prudence_hash_attr>()),
     ("prudence_hash_name", size_of::<prudence_hash_name>(), align_of::<prudence_hash_name>()),
     ("prudence_hash_node", size_of::<prudence_hash_node>(), align_of::<prudence_hash_node>()),
+    ("prudence_hash_secret", size_of::<prudence_hash_secret>(), align_of::<prudence_hash_secret>()),
     ("prudence_hash_stats", size_of::<prudence_hash_stats>(), align_of::<prudence_hash_stats>()),
     ("prudence_hash_values_attr", size_of::<prudence_hash_values_attr>(), align_of::<prudence_hash_values_attr>()),
     ("prudence_hash_values_walk", size_of::<prudence_hash_values_walk>(), align_of::<prudence_hash_values_walk>()),
@@ -783,9 +790,11 @@ extern "C" {
     pub fn prudence_gp_start_poll_full(state: *mut prudence_gp_full_t);
     pub fn prudence_hash_add(table: *mut prudence_hash, hash: u64, match_: Option<unsafe extern "C" fn(*const prudence_hash_node, *const c_void) -> bool>, key: *const c_void, node: *mut prudence_hash_node, there: *mut *mut prudence_hash_node) -> c_int;
     pub fn prudence_hash_add_duplicate(table: *mut prudence_hash, hash: u64, node: *mut prudence_hash_node) -> c_int;
+    pub fn prudence_hash_bytes(secret: *const prudence_hash_secret, bytes: *const c_void, length: usize) -> u64;
     pub fn prudence_hash_count(table: *const prudence_hash) -> u64;
     pub fn prudence_hash_create(name: *const c_char, attr: *const prudence_hash_attr) -> *mut prudence_hash;
     pub fn prudence_hash_destroy(table: *mut prudence_hash, dispose: Option<unsafe extern "C" fn(*mut prudence_hash_node, *mut c_void)>, argument: *mut c_void) -> c_int;
+    pub fn prudence_hash_draw_secret(secret: *mut prudence_hash_secret);
     pub fn prudence_hash_exchange(of_a: *mut prudence_hash, a: *mut prudence_hash_name, fresh_a: *mut prudence_hash_name, of_b: *mut prudence_hash, b: *mut prudence_hash_name, fresh_b: *mut prudence_hash_name) -> c_int;
     pub fn prudence_hash_first(walk: *mut prudence_hash_walk, table: *const prudence_hash) -> *mut prudence_hash_node;
     pub fn prudence_hash_lookup(table: *const prudence_hash, hash: u64, match_: Option<unsafe extern "C" fn(*const prudence_hash_node, *const c_void) -> bool>, key: *const c_void) -> *mut prudence_hash_node;
@@ -796,6 +805,7 @@ extern "C" {
     pub fn prudence_hash_name_is_there(name: *const prudence_hash_name) -> bool;
     pub fn prudence_hash_next(walk: *mut prudence_hash_walk) -> *mut prudence_hash_node;
     pub fn prudence_hash_next_duplicate(node: *const prudence_hash_node, match_: Option<unsafe extern "C" fn(*const prudence_hash_node, *const c_void) -> bool>, key: *const c_void) -> *mut prudence_hash_node;
+    pub fn prudence_hash_number(secret: *const prudence_hash_secret, number: u64) -> u64;
     pub fn prudence_hash_put(table: *mut prudence_hash, hash: u64, match_: Option<unsafe extern "C" fn(*const prudence_hash_node, *const c_void) -> bool>, key: *const c_void, node: *mut prudence_hash_node, old: *mut *mut prudence_hash_node) -> c_int;
     pub fn prudence_hash_remove(table: *mut prudence_hash, node: *mut prudence_hash_node) -> c_int;
     pub fn prudence_hash_rename(from: *mut prudence_hash, old: *mut prudence_hash_name, to: *mut prudence_hash, hash: u64, match_: Option<unsafe extern "C" fn(*const prudence_hash_node, *const c_void) -> bool>, key: *const c_void, fresh: *mut prudence_hash_name) -> c_int;

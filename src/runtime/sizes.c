@@ -73,6 +73,7 @@ static const struct size {
     STRUCTURE(prudence_hash_name),
     STRUCTURE(prudence_hash_node),
     STRUCTURE(prudence_hash_stats),
+    STRUCTURE(prudence_hash_secret),
     STRUCTURE(prudence_hash_values_attr),
     STRUCTURE(prudence_hash_values_walk),
     STRUCTURE(prudence_hash_walk),

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program with a known profile, compiled by test_profile.py.
- *   - leaks_some: 64 MB in objects of 1000 bytes that nobody frees.
+ *   - leaks_some: 64 MB in objects of 1000 bytes that nobody frees. Inlined.
  *   - uses_much: 256 MB, each object freed at once.
  *   - storms: 10 MB of the cache 'routes' deferred. A reader keeps them latent until the profile is
  *     written.
+ *   - Until a second profile is written, leaks_more leaks 32 MB, refills replaces the entries of a
+ *     table of 1 MB, and storms defers again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +18,29 @@
 
 static void *volatile kept[64 << 10];
 
+static inline __attribute__((always_inline)) void leaks_one(int place)
+{
+    kept[place] = prudence_malloc(1000);
+}
+
 static NOINLINE void leaks_some(void)
 {
     for (int i = 0; i < 64 << 10; i++)
-        kept[i] = prudence_malloc(1000);
+        leaks_one(i);
+}
+
+static NOINLINE void leaks_more(void)
+{
+    for (int i = 0; i < 32 << 10; i++)
+        leaks_one(i);
+}
+
+static NOINLINE void refills(void *volatile *table, int rounds)
+{
+    for (int i = 0; i < rounds << 10; i++) {
+        prudence_free(table[i & 1023]);
+        table[i & 1023] = prudence_malloc(1000);
+    }
 }
 
 static NOINLINE void uses_much(void)
@@ -43,13 +64,18 @@ static NOINLINE void storms(struct prudence_cache *routes)
 int main(int count, char **arguments)
 {
     struct prudence_cache *routes = prudence_cache_create("routes", 512, NULL);
+    static void *volatile table[1024];
     int error;
 
     leaks_some();
+    refills(table, 4);
     uses_much();
     prudence_read_lock();
     storms(routes);
     error = count > 1 ? prudence_profile_dump(arguments[1]) : 0;
     prudence_read_unlock();
-    return error;
+    storms(routes);
+    leaks_more();
+    refills(table, 32);
+    return error || count < 3 ? error : prudence_profile_dump(arguments[2]);
 }

@@ -20,7 +20,7 @@ from unittest import mock
 from watching import BUILD, PATIENCE, ROOT, Tools
 
 try:
-    from prudence_watch import bounds, modules, pprof, profile, profile_file
+    from prudence_watch import bounds, modules, pprof, profile, profile_file, since
 except ImportError as error:
     if os.environ.get("CI"):
         sys.exit(f"{error} (tools/setup installs it)")
@@ -37,10 +37,10 @@ class Profile(Tools):
         folder = tempfile.TemporaryDirectory(prefix="prudence-profile-")
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)
-        cls.program, cls.during, cls.at_exit = cls.folder / "profiled", cls.folder / "during", cls.folder / "at exit"
+        cls.program, cls.during, cls.second, cls.at_exit = (cls.folder / name for name in ("profiled", "during", "second", "at exit"))
         subprocess.run(["cc", "-g", "-O1", "-fno-optimize-sibling-calls", f"-I{ROOT}/include", ROOT / "tests/watch/profiled.c", "-o",
                         cls.program, BUILD / "libprudence.so", f"-Wl,-rpath,{BUILD}"], check=True)
-        subprocess.run([cls.program, cls.during], check=True, timeout=PATIENCE, env=os.environ | {
+        subprocess.run([cls.program, cls.during, cls.second], check=True, timeout=PATIENCE, env=os.environ | {
             "PRUDENCE_OPTIONS": f"profile=64K,profile_file={cls.at_exit}"})
 
     def run_tool(self, *words, status=0):
@@ -58,16 +58,18 @@ class Profile(Tools):
         with open(path, "rb") as file:
             return profile_file.read(file)
 
-    def of_function(self, path, role, function, value):
-        found, files = self.read(path), modules.Modules()
+    @staticmethod
+    def of_function(found, role, function, value):
+        files = modules.Modules()
         return sum(value(site) for site in found.sites
-                   if site.role == role and function in [files.describe(found, call) for call in site.calls])
+                   if site.role == role and any(function == frame.function for call in site.calls for frame in files.frames(found, call)))
 
     def assert_about(self, value, expected):
         """Some thousand samples, and no fixed seed."""
         self.assertLess(abs(value - expected), 0.25 * expected)
 
     def test_each_view_has_its_figures(self):
+        during = self.read(self.during)
         for role, function, what, expected in (
                 ("allocates", "leaks_some", lambda site: site.bytes_now, 62.5 * MB),
                 ("allocates", "leaks_some", lambda site: site.objects_ever, 64 << 10),
@@ -75,17 +77,36 @@ class Profile(Tools):
                 ("allocates", "uses_much", lambda site: site.bytes_now + 1, 1),
                 ("allocates", "storms", lambda site: site.objects_over, 20 << 10),
                 ("defers", "storms", lambda site: site.bytes_now, 10 * MB)):
-            self.assert_about(self.of_function(self.during, role, function, what), expected)
+            self.assert_about(self.of_function(during, role, function, what), expected)
 
     def test_the_tables_name_the_calls(self):
-        for arguments, expected in (((), r"\n *\d+\.\dM +\d+\.\d +\d+ +- +size-1024: leaks_some < main"),
+        for arguments, expected in (((), r"\n *\d+\.\dM +\d+\.\d +\d+ +- +size-1024: leaks_one < leaks_some < main"),
                                     (("--view", "allocated"), "size-1024: uses_much < main"),
                                     (("--view", "latent"), r" +100\.0 +\d+ +- +routes: storms < main"),
                                     (("--ages",), "uses_much < main.*objects, .* on average\n +from .* %"),
-                                    (("-n", "1", "--leaks"), "allocated by:\n    leaks_some\n    main\n")):
+                                    (("-n", "1", "--leaks"), r"allocated by:\n    leaks_one at .*/profiled\.c:\d+\n"
+                                     r"    leaks_some at .*/profiled\.c:\d+\n    main at .*/profiled\.c:\d+\n")):
             self.assertRegex(self.run_tool(self.during, *arguments), expected)
         self.assertIn("leaks_some", self.run_tool(self.at_exit, "--leaks"))
         self.assertNotIn("uses_much", self.run_tool(self.at_exit, "--leaks"))
+
+    def test_what_grew(self):
+        """A leak keeps all that it allocates; a table that replaces its entries grows little, and keeps few of them."""
+        for words, expected in ((("--top",), r"(?m)^ *\d+\.\dM +\d+\.\d +\d+ +100\.0  size-1024: leaks_one < leaks_more < main"),
+                                (("--leaks",), r"100\.0 % of those allocated meanwhile, allocated by:\n    leaks_one at .*\n    leaks_more at "),
+                                (("--ages",), "what grew in .*s\n"), (("--view=deferred",), "routes: storms < main")):
+            shown = self.run_tool("--since", self.during, self.second, *words)
+            self.assertRegex(shown, expected)
+            self.assertNotIn("leaks_some", shown)
+        grew = since.growth(self.read(self.during), self.read(self.second))
+        self.assert_about(self.of_function(grew, "allocates", "leaks_more", lambda site: site.bytes_now), 31.25 * MB)
+        now, ever = (self.of_function(grew, "allocates", "refills", value) for value in (lambda site: site.objects_now, lambda site: site.objects_ever))
+        self.assert_about(ever, 32 << 10)
+        self.assertLess(now, 0.1 * ever)
+        self.assertIn("FIRST was written after FILE", self.run_tool("--since", self.second, self.during, status=1))
+        self.assertIn("0B more in 0 objects", self.run_tool("--since", self.second, self.second))
+        self.assertEqual(len(self.run_tool("--since", self.second, self.second).splitlines()), 4)
+        self.run_tool("--since", self.during, self.second, "-o", self.folder / "grew.pb.gz")
 
     def test_what_is_written_for_pprof(self):
         out = self.folder / "out.pb.gz"

@@ -14,7 +14,9 @@
     top.py, screen.py         prudence-top
     stat.py, openmetrics.py   prudence-stat
     plain_file.py, elf.py     files whose names may come from others; what an ELF file says of addresses
-    profile_file.py, modules.py, pprof.py, profile.py   prudence-profile
+    symbols.py, modules.py    functions and lines in ELF files, also those that were inlined
+    symbolize.py              prudence-symbolize
+    profile_file.py, since.py, pprof.py, profile.py   prudence-profile
 
 Each uses those above it.
 """

@@ -10,7 +10,7 @@ from . import bounds
 from .errors import WatchError
 from .figures import Watch
 from .patience import within
-from .process import Process, name_of, of_name, user_name, watchable
+from .process import Process, line_to_watch, name_of, of_name, user_name, watchable
 
 LEAST, MOST_SECONDS = 0.01, 86400
 
@@ -82,7 +82,8 @@ def the_only(uid):
     found = watchable(uid)
     if not found:
         whose = "yours" if uid == os.geteuid() else user_name(uid)
-        raise WatchError(f"no process of {whose} lets itself be watched: start one with PRUDENCE_OPTIONS=export=1")
+        raise WatchError(f"no process of {whose} lets itself be watched: start one with PRUDENCE_OPTIONS=export=1, or switch "
+                         f"it on in one that runs: {line_to_watch('PID')}")
     if len(found) > 1:
         raise WatchError(f"{len(found)} processes let themselves be watched: {described(found)}. Choose one by --pid or --name")
     return found[0]

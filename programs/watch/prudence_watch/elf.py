@@ -24,6 +24,7 @@ LOAD, NOTES = 1, 4  # kinds of segments
 SYMBOLS, STRINGS, DYNAMIC_SYMBOLS = 2, 3, 11  # kinds of sections
 FUNCTIONS = (2, 10)  # kinds of symbols: functions, and those that choose one when the program is loaded
 BUILD_ID, BUILD_ID_MOST = 3, 64
+PAGE = 4096
 
 
 class BadElf(Exception):
@@ -108,12 +109,19 @@ class Elf:
         for column, values in zip((self.starts, self.sizes, self.names), zip(*found)):
             column.extend(values)
 
+    @property
+    def lowest(self):
+        """Where the first page is by the file's own addresses: at 0, unless the file cannot be moved."""
+        return min((address for _, _, address in self.segments), default=0) // PAGE * PAGE
+
+    def address_of(self, offset):
+        """The address, by the file's own, of an offset in the file; None: it is in no segment."""
+        return next((offset - start + address for start, size, address in self.segments if start <= offset < start + size), None)
+
     def function_at(self, offset):
         """The name of the function at an offset in the file; None: unknown. In a stripped file static functions have no names."""
-        for start, size, address in self.segments:
-            if start <= offset < start + size:
-                return self.function_of(offset - start + address)
-        return None
+        address = self.address_of(offset)
+        return None if address is None else self.function_of(address)
 
     def function_of(self, address):
         """A function of no size is one of assembler, whose end is not told."""

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What the files behind a process's mappings say of addresses: build ids and names of functions."""
+"""What the files behind a process's mappings say of addresses: build ids, names of functions, and lines."""
 
 from . import bounds
 from .elf import BadElf, Elf
+from .symbols import Frame, Symbols
 
 
 class Module:
     """A file. Empty if it cannot be read: it may have gone, or be another's, or be no program."""
 
     def __init__(self, path, spend):
+        self.path, self.symbols = path, None
         try:
             self.elf = Elf(path, spend)
         except (OSError, BadElf):
@@ -20,6 +22,16 @@ class Module:
 
     def name(self, offset):
         return self.elf.function_at(offset) if self.elf else None
+
+    def frames(self, address):
+        """The functions at an address, by the file's own addresses: those that the compiler inlined there, then the function that has the
+        code. []: unknown."""
+        if not self.elf:
+            return []
+        self.symbols = self.symbols or Symbols(self.path)
+        found = self.symbols.frames(address)
+        name = None if found else self.elf.function_of(address)
+        return [Frame(name, "")] if name else found
 
 
 class Modules:
@@ -39,10 +51,14 @@ class Modules:
             self.by_path[path] = Module(path, self.spend)
         return self.by_path[path]
 
-    def describe(self, profile, call):
-        """A return address: "function", "/a/file+0x12" or an address. The call is before it."""
+    def frames(self, profile, call):
+        """The functions at a return address, the innermost first. The call is before it. A function without a name is "/a/file+0x12", or an
+        address."""
         mapping = profile.mapping_of(call - 1)
         if not mapping:
-            return f"{call - 1:#x}"
+            return [Frame(f"{call - 1:#x}", "")]
         offset = call - 1 - mapping.start + mapping.offset
-        return self.module(mapping.path).name(offset) or f"{mapping.path}+{offset:#x}"
+        module = self.module(mapping.path)
+        address = module.elf.address_of(offset) if module.elf else None
+        found = [] if address is None else module.frames(address)
+        return found or [Frame(f"{mapping.path}+{offset:#x}", "")]

@@ -20,6 +20,7 @@ from .layout import MOST, NAME, Layout
 
 PROC = Path("/proc")
 YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+GDB_SCRIPTS = tuple(Path(__file__).resolve().parents[at] / name for at, name in ((1, "prudence-gdb.py"), (2, "gdb/prudence-gdb.py")))
 WORD = 8
 SEVERAL = -1  # instead of a user: the process has rights of more than one, or is over
 
@@ -106,6 +107,12 @@ def why_not(pid, own=None):
             "are not. Run this as root, outside of the container")
 
 
+def line_to_watch(pid):
+    """For a shell: what switches the option on in a process that runs."""
+    script = next((path for path in GDB_SCRIPTS if path.exists()), GDB_SCRIPTS[0])
+    return f"gdb -p {pid} -batch -x {script} -ex 'prudence set export 1'"
+
+
 class Memory:
     """The memory of the program that a process runs now. `budget`: what may be read of it; a sample sets a new one."""
 
@@ -184,8 +191,7 @@ class Process:
                              f"({pids[0]}, as it calls itself): watch that one")
         if not layouts:
             raise WatchError(f"process {self.pid} ({self.name}) does not let itself be watched: it does not use Prudence, or its option "
-                             "'export' is off. Start it with PRUDENCE_OPTIONS=export=1, or with export=SIGUSR1 and send "
-                             "that signal when you want to watch")
+                             f"'export' is off. Switch it on: {line_to_watch(self.pid)}; or start the program with PRUDENCE_OPTIONS=export=1")
 
     @contextlib.contextmanager
     def named(self):

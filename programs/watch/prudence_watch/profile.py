@@ -2,13 +2,16 @@
 """prudence-profile: a heap profile as text, as a leak report, or for pprof."""
 
 import argparse
+import itertools
 import sys
 
 from . import choose, profile_file, text
 from .errors import WatchError
 from .modules import Modules
 from .plain_file import open_plain
+from .since import Growth, growth
 from .source import set_encoding, write
+from .symbols import Frame
 
 # What is listed: a site's role, its objects and bytes, and the words for both.
 VIEWS = {
@@ -26,14 +29,21 @@ def mean_age(site):
 
 
 def calls_of(profile, files, site, most):
-    return [files.describe(profile, call) for call in site.calls[:most]] or ["(unknown)"]
+    """The functions that led there, the innermost first, with those that the compiler inlined."""
+    calls = (files.frames(profile, call) for call in site.calls[:most])
+    return list(itertools.islice(itertools.chain.from_iterable(calls), most)) or [Frame("(unknown)", "")]
+
+
+def in_one_line(profile, files, site):
+    return " < ".join(frame.function for frame in calls_of(profile, files, site, CALLS))
 
 
 def head(profile, sites, view):
     _, objects, size, words = VIEWS[view]
+    grew = isinstance(profile, Growth)
     lines = [f"process {profile.pid} ({profile.program}), prudence {profile.version}, "
-             f"one sample in {text.of_bytes(profile.rate)}",
-             f"{text.of_bytes(sum(getattr(site, size) for site in sites))} in "
+             f"one sample in {text.of_bytes(profile.rate)}" + (f"; what grew in {text.of_seconds(profile.seconds)}" if grew else ""),
+             f"{text.of_bytes(sum(getattr(site, size) for site in sites))}{' more' if grew else ''} in "
              f"{sum(getattr(site, objects) for site in sites):.0f} objects {words}"]
     if profile.dropped:
         lines.append(f"{profile.dropped} samples are missing, because there was no memory for them")
@@ -42,8 +52,13 @@ def head(profile, sites, view):
 
 def sites_of(profile, view):
     role, _, size, _ = VIEWS[view]
-    return sorted((site for site in profile.sites if site.role == role and getattr(site, size)),
+    return sorted((site for site in profile.sites if site.role == role and getattr(site, size) > 0),
                   key=lambda site: -getattr(site, size))
+
+
+def kept(site):
+    """Of the objects that were allocated since the first profile, as many are there more than at that time."""
+    return site.objects_now / site.objects_ever if site.objects_ever > 0 else None
 
 
 def top(profile, view, count):
@@ -52,11 +67,12 @@ def top(profile, view, count):
     sites, files = sites_of(profile, view), Modules()
     total = sum(getattr(site, size) for site in sites)
     age = "lifetime" if VIEWS[view][0] == "allocates" else "until safe"
-    lines = head(profile, sites, view) + ["", f"{'bytes':>10} {'%':>5} {'objects':>10} {age:>10}  cache: calls"]
+    grew = isinstance(profile, Growth)
+    lines = head(profile, sites, view) + ["", f"{'bytes':>10} {'%':>5} {'objects':>10} {'kept %' if grew else age:>10}  cache: calls"]
     for site in sites[:count]:
         lines.append(f"{text.of_bytes(getattr(site, size)):>10} {100 * getattr(site, size) / total:5.1f} "
-                     f"{getattr(site, objects):10.0f} {mean_age(site):>10}  {site.cache}: "
-                     f"{' < '.join(calls_of(profile, files, site, CALLS))}")
+                     f"{getattr(site, objects):10.0f} {text.of_share(kept(site)) if grew else mean_age(site):>10}  {site.cache}: "
+                     f"{in_one_line(profile, files, site)}")
     return lines
 
 
@@ -66,8 +82,10 @@ def leaks(profile, count):
     lines = head(profile, sites, "in-use")
     for site in sites[:count]:
         each = f", {site.bytes_now / site.objects_now:.0f} bytes each" if site.objects_now else ""
+        if isinstance(profile, Growth):
+            each += f", {text.of_share(kept(site))} % of those allocated meanwhile"
         lines += ["", f"{text.of_bytes(site.bytes_now)} in {site.objects_now:.0f} objects of cache '{site.cache}'{each}, allocated by:"]
-        lines += [f"    {name}" for name in calls_of(profile, files, site, None)]
+        lines += [f"    {frame}" for frame in calls_of(profile, files, site, None)]
     return lines
 
 
@@ -78,7 +96,7 @@ def ages(profile, view, count):
     files = Modules()
     lines = head(profile, sites_of(profile, view), view)
     for site in sites[:count]:
-        lines += ["", f"{site.cache}: {' < '.join(calls_of(profile, files, site, CALLS))}: "
+        lines += ["", f"{site.cache}: {in_one_line(profile, files, site)}: "
                   f"{site.objects_over:.0f} objects, {mean_age(site)} on average"]
         for place, objects in sorted(site.ages.items()):
             share = objects / site.objects_over
@@ -91,6 +109,7 @@ def arguments(words):
         prog="prudence-profile", description="Shows a heap profile that a program wrote (option profile), or turns it "
         "into what pprof reads. Figures are estimates from samples.")
     parser.add_argument("file", help="what prudence_profile_dump or the option profile_file wrote")
+    parser.add_argument("--since", metavar="FIRST", help="show what grew since FIRST, an earlier profile of the process, or one of another run")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--top", action="store_true", help="a line for each calling place (the default)")
     what.add_argument("--leaks", action="store_true", help="what is in use, with all calls that led there")
@@ -126,7 +145,7 @@ def run(words):
     wanted = arguments(words)
     set_encoding(False)
     try:
-        profile = read(wanted.file)
+        profile = growth(read(wanted.since), read(wanted.file)) if wanted.since else read(wanted.file)
         if wanted.output:
             write_for_pprof(profile, wanted.output)
             return 0

@@ -10,6 +10,7 @@ NORMAL, BOLD, HEAD, WARNING = "normal", "bold", "head", "warning"  # how a line 
 READERS_SHOWN = 3
 SLOW_READER = 0.1  # seconds in the way, from which on it is worth a line
 SPARK, SPARK_MOST = 8, 30
+LEFT_OUT = ("cached", "fragmentation", "slabs", "hits", "size")  # columns that a narrow terminal does without, in this order
 
 
 @dataclass(frozen=True)
@@ -117,18 +118,22 @@ def reader_lines(sample):
 
 def spark_width(width):
     """Of each of the two columns of sparklines; 0: there is no room."""
-    room = (width - sum(column.width + 1 for column in COLUMNS) - 1) // 2
+    room = (width - width_of(COLUMNS) - 2) // 2
     return min(SPARK_MOST, room) if room >= SPARK else 0
 
 
-def columns_shown(width):
-    """As many as fit, from the left."""
-    used, shown = 0, []
-    for column in COLUMNS:
-        used += column.width + 1
-        if used - 1 > width:
-            break
-        shown.append(column)
+def width_of(columns):
+    return sum(column.width + 1 for column in columns) - 1
+
+
+def columns_shown(view, width):
+    """All that fit. At 80 columns the rates are still there, and the column that is sorted by."""
+    shown = list(COLUMNS)
+    for name in LEFT_OUT:
+        if width_of(shown) > width and view.sort.name != name:
+            shown.remove(BY_NAME[name])
+    while width_of(shown) > width and len(shown) > 1:
+        shown.pop()
     return shown
 
 
@@ -138,17 +143,17 @@ def title(column, view):
 
 
 def table_head(view, width):
-    cells, spark = [title(column, view) for column in columns_shown(width)], spark_width(width)
+    cells, spark = [title(column, view) for column in columns_shown(view, width)], spark_width(width)
     if spark:
         cells += [fit("latent", spark, False), fit("live", spark, False)]
     return HEAD, " ".join(cells)
 
 
-def cache_line(cache, history, width, plain):
-    cells = [fit(column.shown(cache), column.width, column.name == "name") for column in columns_shown(width)]
+def cache_line(cache, history, view, width):
+    cells = [fit(column.shown(cache), column.width, column.name == "name") for column in columns_shown(view, width)]
     spark, values = spark_width(width), history.values.get((cache["copy"], cache["number"]))
     if spark and values:
-        cells += [sparkline(values["bytes_latent"], spark, plain), sparkline(values["bytes_live"], spark, plain)]
+        cells += [sparkline(values["bytes_latent"], spark, view.plain), sparkline(values["bytes_live"], spark, view.plain)]
     return NORMAL, " ".join(cells)
 
 
@@ -178,12 +183,12 @@ def lines(sample, history, view, width, height=None):
     shown = list(wrapped(head_lines(sample, history, view, width), width))
     caches = view.order(sample["caches"])
     if height is None:
-        shown += [table_head(view, width), *(cache_line(cache, history, width, view.plain) for cache in caches)]
+        shown += [table_head(view, width), *(cache_line(cache, history, view, width) for cache in caches)]
         return [(how, text.rstrip()) for how, text in shown]
     room = max(0, height - len(shown) - 2)
     view.first = max(0, min(view.first, len(caches) - room))
     shown.append(table_head(view, width))
-    shown += [cache_line(cache, history, width, view.plain) for cache in caches[view.first:view.first + room]]
+    shown += [cache_line(cache, history, view, width) for cache in caches[view.first:view.first + room]]
     shown = shown[:max(0, height - 1)]
     shown += [(NORMAL, "")] * (height - 1 - len(shown))
     below = len(caches) - view.first - room

@@ -5,8 +5,8 @@
  * check=1. Nothing else of a destroyed cache is kept.
  *
  * A cache with live objects is not destroyed. The refusal is reported once for each calling place,
- * with the number of objects; under check=1 also with the traces of the calls that allocated the
- * first few of them.
+ * with the number of objects; under check=1 also with the traces of the calls that allocated them,
+ * each once.
  */
 #include "heap/cache_life.h"
 
@@ -19,7 +19,7 @@
 #include "slab/node.h"
 
 #define GRAVES       64
-#define NAMED_AT_END 8 /* live objects whose allocation is reported */
+#define NAMED_AT_END 8 /* traces that are reported, of calls that allocated live objects */
 
 /* Protected by slab_caches_lock; reports of misuse read without the lock. */
 static struct grave {
@@ -57,21 +57,42 @@ void cache_life_refuse(const struct prudence_cache *cache, const char *what)
 
 /* --------------------------------------------------------------------------------- live objects */
 
-struct live_objects {
-    const void *objects[NAMED_AT_END];
-    uint64_t words[NAMED_AT_END]; /* from object_words() */
-    unsigned count;
+/* Objects that the same calls allocated. */
+struct live_group {
+    const void *first;
+    size_t count;
+    uint32_t trace;
 };
+
+struct live_objects {
+    struct live_group groups[NAMED_AT_END]; /* in the order in which they were found */
+    unsigned count;
+    size_t others; /* objects of further groups */
+};
+
+static void join_group(struct live_objects *live, const void *object, uint32_t trace)
+{
+    unsigned at = 0;
+
+    while (at < live->count && live->groups[at].trace != trace)
+        at++;
+    if (at == NAMED_AT_END) {
+        live->others++;
+        return;
+    }
+    if (at == live->count)
+        live->groups[live->count++] = (struct live_group){.first = object, .trace = trace};
+    live->groups[at].count++;
+}
 
 static void note_live_of_slab(const struct slab *slab, struct live_objects *live)
 {
-    for (unsigned i = 0; i < slab->capacity && live->count < NAMED_AT_END; i++) {
+    for (unsigned i = 0; i < slab->capacity; i++) {
         uint64_t word = load_relaxed(&object_words(slab)[i]);
 
-        if (state_of_word(word) != OBJECT_LIVE)
-            continue;
-        live->objects[live->count] = slab_object((struct slab *)slab, i, slab->cache->body->stride);
-        live->words[live->count++] = word;
+        if (state_of_word(word) == OBJECT_LIVE)
+            join_group(live, slab_object((struct slab *)slab, i, slab->cache->body->stride),
+                       allocation_trace_of_word(word));
     }
 }
 
@@ -96,9 +117,17 @@ static void tell_who_allocated(const struct prudence_cache *cache)
     for (unsigned i = 0; i < os_node_count(); i++)
         note_live_of_node(&cache->body->nodes[i], &live);
     for (unsigned i = 0; i < live.count; i++) {
-        os_report("  %p, allocated by:", live.objects[i]);
-        stack_depot_print_frames(allocation_trace_of_word(live.words[i]));
+        const struct live_group *group = &live.groups[i];
+
+        if (group->count == 1)
+            os_report("  %p, allocated by:", group->first);
+        else
+            os_report("  %zu objects, of which %p is the first, allocated by:", group->count,
+                      group->first);
+        stack_depot_print_frames(group->trace);
     }
+    if (live.others)
+        os_report("  and %zu more, allocated by other calls", live.others);
 }
 
 bool cache_life_end(struct prudence_cache *cache, void *caller)

@@ -133,6 +133,15 @@ TEST(though_others_were_destroyed_since)
     expect_said((struct attempt){&uses[2], "0", 50});
 }
 
+/* Allocates, always at the same place. */
+static __attribute__((noinline)) void *leak(struct prudence_cache *cache)
+{
+    void *leaked = prudence_cache_alloc(cache);
+
+    __asm__ volatile("" : "+r"(leaked)); /* this call is not the last */
+    return leaked;
+}
+
 static int destroy_with_live_objects(void *check)
 {
     struct prudence_cache *cache;
@@ -140,8 +149,8 @@ static int destroy_with_live_objects(void *check)
 
     prudence_option_set("check", check);
     cache = prudence_cache_create("inhabited", 64, NULL);
-    for (unsigned i = 0; i < 3; i++)
-        objects[i] = prudence_cache_alloc(cache);
+    for (volatile unsigned i = 0; i < 3; i++) /* a loop, not three calls */
+        objects[i] = leak(cache);
     prudence_cache_free_deferred(cache, objects[0]); /* latent objects are not live */
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(prudence_cache_destroy(cache), EBUSY);
@@ -161,7 +170,59 @@ TEST(live_objects_are_counted)
     assert_int_equal(child_count(&result, "inhabited"), 1); /* only once for all attempts */
     child_run(destroy_with_live_objects, (void *)(uintptr_t) "1", &result);
     assert_true(child_exited_with(&result, 0));
-    assert_int_equal(child_count(&result, "allocated by:"), 2);
+    assert_int_equal(child_count(&result, "allocated by:"), 1);
+    assert_true(child_said(&result, "2 objects, of which 0x"));
+}
+
+/* Allocates at one of ten places. Each has an instruction of its own, so none are merged. */
+static void *leak_at(struct prudence_cache *cache, unsigned place)
+{
+    void *leaked = NULL;
+
+    switch (place) {
+#define PLACE(n)                                                                                   \
+    case n:                                                                                        \
+        leaked = prudence_cache_alloc(cache);                                                      \
+        __asm__ volatile("" : "+r"(leaked) : "i"(n));                                              \
+        break;
+        PLACE(0)
+        PLACE(1)
+        PLACE(2)
+        PLACE(3)
+        PLACE(4)
+        PLACE(5)
+        PLACE(6)
+        PLACE(7)
+        PLACE(8)
+        PLACE(9)
+#undef PLACE
+    }
+    return leaked;
+}
+
+/* Leaks ten objects at each place. */
+static int leak_everywhere(void *unused)
+{
+    struct prudence_cache *cache;
+
+    (void)unused;
+    prudence_option_set("check", "1");
+    prudence_option_set("trace", "9"); /* up to eight are the static library's */
+    cache = prudence_cache_create("leaky", 64, NULL);
+    for (unsigned i = 0; i < 100; i++)
+        leak_at(cache, i % 10);
+    return prudence_cache_destroy(cache) == EBUSY ? 0 : 1;
+}
+
+TEST(objects_of_the_same_calls_are_one_group)
+{
+    struct child_result result;
+
+    child_run(leak_everywhere, NULL, &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_true(child_said(&result, "cache 'leaky' has 100 live objects"));
+    assert_int_equal(child_count(&result, "  10 objects, of which 0x"), 8);
+    assert_true(child_said(&result, "and 20 more, allocated by other calls"));
 }
 
 SUITE()

@@ -54,6 +54,8 @@ static struct depot *stack_depot_ready(void)
     if (made && !compare_exchange(&depot, &none, made)) {
         os_meta_free(made, sizeof *made);
         made = none;
+    } else if (made) {
+        os_meta_note_untouched(sizeof made->words);
     }
     return made;
 }
@@ -105,6 +107,7 @@ static uint32_t stack_depot_add(struct depot *to, uint32_t hash, void *const *fr
     place = add_relaxed(&used, size) + 1; /* place 0 stays empty */
     if (place + size > DEPOT_WORDS)
         return 0;
+    os_meta_note_untouched(-(int64_t)(size * sizeof *to->words));
     trace = trace_at(to, (uint32_t)place);
     trace->hash = hash;
     trace->count = count;

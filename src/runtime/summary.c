@@ -233,7 +233,8 @@ static void print_pages(struct output *output, const struct prudence_stats *tota
         print_amount(output, ", cached ", totals->bytes_cached, "");
     }
     print_amount(output, "; retained ", totals->retained_bytes, "");
-    print_amount(output, ", metadata ", totals->metadata_bytes, "\n");
+    print_amount(output, ", metadata ", totals->metadata_bytes, " reserved");
+    print_amount(output, " and at most ", os_meta_touched(), " resident\n");
 }
 
 static void print_waits(struct output *output, const struct prudence_stats *totals)

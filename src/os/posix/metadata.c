@@ -17,9 +17,22 @@ static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
 static void *meta_free_lists[META_MAX / META_STEP + 1];
 static char *meta_next, *meta_end;
 static uint64_t meta_bytes;
+static uint64_t meta_untouched; /* of them; atomic */
 /* Lists of free arrays, by the logarithm of their room. Each array begins with the next one's
  * address. */
 static void *free_arrays[64];
+
+void os_meta_note_untouched(int64_t bytes)
+{
+    add_relaxed(&meta_untouched, (uint64_t)bytes);
+}
+
+uint64_t os_meta_touched(void)
+{
+    uint64_t untouched = load_relaxed(&meta_untouched), all = load_relaxed(&meta_bytes);
+
+    return all > untouched ? all - untouched : 0;
+}
 
 static void *meta_cut(size_t bytes)
 {
@@ -32,11 +45,13 @@ static void *meta_cut(size_t bytes)
         if (!chunk)
             return NULL;
         add_relaxed(&meta_bytes, META_CHUNK);
+        os_meta_note_untouched((int64_t)META_CHUNK);
         meta_next = chunk;
         meta_end = chunk + META_CHUNK;
     }
     block = meta_next;
     meta_next += bytes;
+    os_meta_note_untouched(-(int64_t)bytes);
     return block;
 }
 

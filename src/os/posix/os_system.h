@@ -62,6 +62,13 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
     return asked;
 }
 
+/* Notes bytes of a block of metadata that are not touched yet; a negative number has been touched
+ * since. */
+void os_meta_note_untouched(int64_t bytes);
+
+/* Returns the bytes of metadata (os_meta_alloc) that were touched, and so may be resident. */
+uint64_t os_meta_touched(void);
+
 /* Keeps the module (program or shared object) that contains `address` loaded forever. Calls the
  * dynamic loader, so not from inside an allocation. */
 void os_stay_loaded(const void *address);

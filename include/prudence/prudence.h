@@ -328,8 +328,9 @@ PRUDENCE_API size_t prudence_trim(void);
  * options are in docs/reference/options.md. Returns 0, or an error number, with a report on
  * standard error that names option and value: ENOENT if there is no such option, EINVAL if the
  * option cannot have that value, EBUSY if the option can be set only before the first allocation or
- * only in PRUDENCE_OPTIONS, or if its present value cannot be taken back. Threads set options one
- * after the other. Not for signal handlers.
+ * only in PRUDENCE_OPTIONS, if its present value cannot be taken back, or if a debugger calls this
+ * in a thread that is inside the library. Threads set options one after the other. Not for signal
+ * handlers.
  */
 PRUDENCE_API int prudence_option_set(const char *name, const char *value);
 

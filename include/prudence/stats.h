@@ -73,7 +73,7 @@ struct prudence_stats {
     uint64_t slab_bytes; /* bytes of pages that slabs and large blocks hold now */
     uint64_t slab_bytes_peak;
     uint64_t retained_bytes; /* pages kept for reuse; prudence_trim purges them */
-    uint64_t metadata_bytes;
+    uint64_t metadata_bytes; /* the library's own books; reserved, of which a part is resident */
     uint64_t objects_live, objects_latent;
     uint64_t bytes_latent;      /* all caches, added up */
     uint64_t bytes_latent_peak; /* never too low; counts bytes that CPUs had reserved, too */
@@ -277,10 +277,9 @@ PRUDENCE_API int prudence_dump(int fd);
  * Writes the sampled heap profile to the file `path`, which is created with mode 0600 or
  * overwritten. For each calling place the profile has the memory in use, allocated, latent and
  * deferred, and how long objects lived or waited for their grace period. prudence-profile(1) shows
- * the profile and converts it to pprof's format. There is a profile if the option `profile` was set
- * before the first allocation. The options profile_file and profile_signal write the profile at
- * exit and at a signal. A child of fork inherits the profile so far, because the child inherits the
- * memory.
+ * the profile and converts it to pprof's format. The profile begins when the option `profile` is
+ * set. The options profile_file and profile_signal write the profile at exit and at a signal. A
+ * child of fork inherits the profile so far, because the child inherits the memory.
  *
  * Async-signal-safe: no lock, no allocation. Not a cancellation point; errno is kept. Costs some
  * microseconds for each calling place. Returns 0, or an error number: EINVAL (`path` is NULL),

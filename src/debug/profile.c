@@ -19,6 +19,9 @@
  * and freed when the object's place is used again or the slab goes. `safe` may run under a node's
  * lock and on an owned CPU, so it only changes sums and frees nothing.
  *
+ * A profile may begin when there are caches already. Objects that exist then have no sample. In
+ * caches that are sampled in place, all objects of slabs that exist have none.
+ *
  * Without memory for a sample, the allocation proceeds unsampled, and the sample counts as dropped.
  */
 #include "debug/profile.h"
@@ -53,10 +56,26 @@ uint64_t profile_dropped(void)
 
 void profile_start(void)
 {
-    if (sampling_rate && !profile_sites_start()) {
+    if (load_relaxed(&sampling_rate) && !profile_sites_start()) {
         os_report("option 'profile': no memory for its tables; nothing is sampled");
-        sampling_rate = 0;
+        store_relaxed(&sampling_rate, UINT64_C(0));
     }
+}
+
+bool profile_begin(void)
+{
+    profile_start();
+    if (!load_relaxed(&sampling_rate))
+        return false;
+    extensions_begin(PROFILE_EXTENSION);
+    return true;
+}
+
+bool profile_keeps_from(uint64_t rate)
+{
+    uint64_t now = load_relaxed(&sampling_rate);
+
+    return now && rate != now;
 }
 
 /* -------------------------------------------------------------------------------- which caches */
@@ -69,7 +88,7 @@ static bool stays_in_place(const struct cache_layout *layout)
 
 static enum extension_wish profile_wants(const struct cache_layout *layout)
 {
-    if (!sampling_rate || layout->flags & CACHE_CLOSED)
+    if (!load_relaxed(&sampling_rate) || layout->flags & (CACHE_CLOSED | CACHE_COMMON))
         return EXTENSION_UNWANTED;
     return stays_in_place(layout) ? EXTENSION_WANTED : EXTENSION_INSTEAD;
 }
@@ -248,7 +267,8 @@ static void *sampled_alloc(struct prudence_cache *cache, size_t size)
     struct slab *slab;
 
     profile_entry = NULL;
-    if (cache->slab_extensions & EXTENSION_BIT(PROFILE_EXTENSION) || !sampling_is_due(size))
+    if (load_relaxed(&cache->slab_extensions) & EXTENSION_BIT(PROFILE_EXTENSION) ||
+        !sampling_is_due(size))
         return NULL;
     sample = sample_make(cache, size, frame_address);
     slab = sample ? make_lone(cache) : NULL;

@@ -13,6 +13,13 @@ extern const struct slab_extension profile_extension;
 /* Makes the tables, if the option asks for a profile. */
 void profile_start(void);
 
+/* Begins a profile although there are caches; the rate is set. Returns false without memory. The
+ * caller keeps other threads from making caches. */
+bool profile_begin(void);
+
+/* Returns whether samples were taken at another rate than this before. They would count wrongly. */
+bool profile_keeps_from(uint64_t rate);
+
 /* Returns the number of samples dropped for lack of memory. */
 uint64_t profile_dropped(void);
 

@@ -90,7 +90,7 @@ static double draw_uniform(void)
  * sampled if the bytes reach the point. */
 static int64_t draw_distance(void)
 {
-    return (int64_t)(-logarithm(draw_uniform()) * (double)sampling_rate) + 1;
+    return (int64_t)(-logarithm(draw_uniform()) * (double)load_relaxed(&sampling_rate)) + 1;
 }
 
 bool sampling_is_due(size_t size)
@@ -108,7 +108,7 @@ bool sampling_is_due(size_t size)
 
 uint64_t sampling_weight(size_t size)
 {
-    double sampled = one_minus_exp((double)size / (double)sampling_rate);
+    double sampled = one_minus_exp((double)size / (double)load_relaxed(&sampling_rate));
 
     return (uint64_t)((double)SAMPLING_UNIT / sampled + 0.5);
 }

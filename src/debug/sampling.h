@@ -5,7 +5,8 @@
 
 #include "base/base.h"
 
-/* Average number of bytes between samples; 0 if nothing is sampled. Constant after start. */
+/* Average number of bytes between samples; 0 if nothing is sampled. Set once, at the start or
+ * later; atomic. */
 extern uint64_t sampling_rate;
 #define SAMPLING_RATE_DEFAULT ((uint64_t)512 << 10)
 #define SAMPLING_RATE_MOST    ((uint64_t)4 << 30)

@@ -100,8 +100,22 @@ static void size_class_publish(size_t place, struct prudence_cache *cache)
     store_release(&ready_classes[place], cache);
     if (load_relaxed(&cache->fast_percpu) != os_percpu_owned_lines)
         store_release(&size_tables.open[place], cache);
-    else if (sampling_rate && place)
-        store_release(&size_tables.counted[place], cache->body->slab_percpu);
+    else if (load_relaxed(&sampling_rate) && place)
+        store_release(&size_tables.counted[place], load_relaxed(&cache->body->slab_percpu));
+}
+
+/* A class that another thread publishes meanwhile may stay open, so allocations try its closed path
+ * in vain. */
+void size_classes_begin_counting(void)
+{
+    for (size_t place = 1; place < SIZE_PLACES; place++) {
+        const struct prudence_cache *cache = load_acquire(&ready_classes[place]);
+
+        if (!cache)
+            continue;
+        store_release(&size_tables.counted[place], load_relaxed(&cache->body->slab_percpu));
+        store_release(&size_tables.open[place], (struct prudence_cache *)NULL);
+    }
 }
 
 /* Return the first and last place of a class. Steps end where classes end. */
@@ -176,7 +190,7 @@ static struct prudence_cache *cache_with_alignment(size_t size, size_t alignment
 
     if (plain_is_aligned(size, alignment)) {
         plain = plain_cache(size);
-        if (!plain || !plain->extensions)
+        if (!plain || !cache_extensions(plain))
             return plain;
     }
     return aligned_cache(size, alignment);

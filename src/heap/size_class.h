@@ -31,8 +31,8 @@ extern HIDDEN struct prudence_cache *ready_classes[SIZE_PLACES];
 
 /* Tables that allocations read. */
 struct size_tables {
-    /* Classes whose allocation fast path was open when they were made. So if all bytes are counted,
-     * allocations do not try the fast path in vain. */
+    /* Classes whose allocation fast path is open. So if all bytes are counted, allocations do not
+     * try the fast path in vain. */
     struct prudence_cache *open[SIZE_PLACES];
     /* With a profile, the lines of classes whose objects are only to be counted. All other entries
      * are lines that are closed for good, so allocations need no test. */
@@ -42,6 +42,9 @@ extern HIDDEN struct size_tables size_tables;
 
 /* Called before the first class is made. */
 void size_classes_start(void);
+
+/* Sends allocations of all classes to be counted, because a profile has begun. */
+void size_classes_begin_counting(void);
 
 /* Formats the name of a cache of one size, "size-48" for example, into CACHE_NAME_SIZE bytes. */
 void size_class_name(char *name, const char *kind, size_t size);

@@ -20,7 +20,7 @@
 #include "base/checked.h"
 #include "debug/instruments.h"
 #include "debug/large_guard.h"
-#include "debug/sampling.h"
+#include "debug/profile.h"
 #include "debug/settings.h"
 #include "gp/user/domain.h"
 #include "gp/user/mode.h"
@@ -28,6 +28,7 @@
 #include "gp/user/stall.h"
 #include "heap/background.h"
 #include "heap/heap.h"
+#include "heap/size_class.h"
 #include "posix.h"
 #include "process.h"
 #include "rcu/call.h"
@@ -91,6 +92,7 @@ struct option {
     bool at_load;  /* environment only, because nothing may be mapped yet */
     void (*apply)(
         void); /* with at_start: makes a change after the start effective; called under heap_lock */
+    void (*begin)(void); /* the same when there are caches; NULL: it is too late then */
 };
 
 /* Parses a number with one of the suffixes. */
@@ -218,10 +220,25 @@ static void set_profile_signal(uint64_t choice)
 }
 
 /* Takes 1 for the default, because sampling each byte tells no more than sampling each object. */
-static void set_profile(uint64_t rate)
+static uint64_t rate_of(uint64_t value)
 {
-    store_relaxed(&sampling_rate,
-                  rate == 1 ? SAMPLING_RATE_DEFAULT : min_size(rate, SAMPLING_RATE_MOST));
+    return value == 1 ? SAMPLING_RATE_DEFAULT : min_size(value, SAMPLING_RATE_MOST);
+}
+
+static void set_profile(uint64_t value)
+{
+    store_relaxed(&sampling_rate, rate_of(value));
+}
+
+static bool profile_is_kept_from(uint64_t value)
+{
+    return profile_keeps_from(rate_of(value));
+}
+
+static void begin_profile(void)
+{
+    if (profile_begin())
+        size_classes_begin_counting();
 }
 
 static void set_export(uint64_t choice)
@@ -328,7 +345,8 @@ static const struct option options[] = {
     {COUNT("guard", "0, or N to guard one allocation in N", UINT32_MAX), .word = &guard_interval,
      .at_start = true, .apply = instruments_start},
     {BYTES("profile", "bytes from one sample to the next (K, M, G), 1: 512K, 0: none"),
-     .set = set_profile, .at_start = true, .apply = instruments_start},
+     .keeps_from = profile_is_kept_from, .set = set_profile, .at_start = true,
+     .apply = instruments_start, .begin = begin_profile},
     {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true,
      .apply = instruments_start},
     {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = instruments_start},
@@ -444,32 +462,6 @@ static bool set_one_at_a_time(const struct option *option, const char *value)
     return done;
 }
 
-/*
- * Sets an option before the first cache is made. heap_lock keeps threads from making a cache, so
- * `check` and `rseq`, which must not change in a cache's life, have no user yet. Threads may
- * already read, drive grace periods and make domains; reader_mode and membarrier follow the
- * protocol of mode switches.
- */
-static int set_at_start(const struct option *option, const char *value)
-{
-    int error = 0;
-
-    os_lock_take(&lock);
-    os_lock_take(&heap_lock);
-    if (!caches_are_none())
-        error = EBUSY;
-    else if (!option_store(option, value))
-        error = EINVAL;
-    else if (option->apply)
-        option->apply();
-    os_lock_release(&heap_lock);
-    os_lock_release(&lock);
-    if (error == EBUSY)
-        os_report("option '%s' can be set only before the first cache is made (value '%s')",
-                  option->name, value);
-    return error == EINVAL ? bad_value(option, value) : error;
-}
-
 static bool is_kept_from(const struct option *option, const char *text)
 {
     uint64_t value;
@@ -481,6 +473,49 @@ static bool is_kept_from(const struct option *option, const char *text)
     return true;
 }
 
+/* Sets an option when there are caches. Returns an error; EINVAL is still to be reported. */
+static int set_beside_caches(const struct option *option, const char *value)
+{
+    if (!option->begin) {
+        os_report("option '%s' can be set only before the first cache is made (value '%s')",
+                  option->name, value);
+        return EBUSY;
+    }
+    if (is_kept_from(option, value))
+        return EBUSY;
+    if (!option_store(option, value))
+        return EINVAL;
+    option->begin();
+    return 0;
+}
+
+static int set_before_caches(const struct option *option, const char *value)
+{
+    if (!option_store(option, value))
+        return EINVAL;
+    if (option->apply)
+        option->apply();
+    return 0;
+}
+
+/*
+ * Sets an option of the start. heap_lock keeps threads from making a cache. So `check` and `rseq`,
+ * which must not change in a cache's life, have no user yet, and an option that may begin later
+ * misses no cache. Threads may already read, drive grace periods and make domains; reader_mode and
+ * membarrier follow the protocol of mode switches.
+ */
+static int set_at_start(const struct option *option, const char *value)
+{
+    int error;
+
+    os_lock_take(&lock);
+    os_lock_take(&heap_lock);
+    error = caches_are_none() ? set_before_caches(option, value) : set_beside_caches(option, value);
+    os_lock_release(&heap_lock);
+    os_lock_release(&lock);
+    return error == EINVAL ? bad_value(option, value) : error;
+}
+
 int prudence_option_set(const char *name, const char *value)
 {
     const struct option *option;
@@ -489,6 +524,11 @@ int prudence_option_set(const char *name, const char *value)
     if (!name || !value) {
         os_report("prudence_option_set: option name or value is NULL");
         return EINVAL;
+    }
+    if (os_busy) {
+        os_report("option '%s' cannot be set: this thread was interrupted inside the library",
+                  name);
+        return EBUSY;
     }
     process_start();
     option = option_find(name);
@@ -499,6 +539,8 @@ int prudence_option_set(const char *name, const char *value)
         return EBUSY;
     }
     if (option->at_start) {
+        if (option->begin)
+            os_trace_prime(); /* before the first sample, which needs a trace */
         error = set_at_start(option, value);
         process_act();
         return error;

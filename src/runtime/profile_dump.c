@@ -43,7 +43,7 @@ static void profile_dump_print_head(struct output *output)
     output_json_string(output, program_invocation_short_name);
     output_text(output, "\n");
     output_print(output, "time %lld%09ld\n", (long long)now.tv_sec, now.tv_nsec);
-    output_print(output, "rate %llu\n", (number)sampling_rate);
+    output_print(output, "rate %llu\n", (number)load_relaxed(&sampling_rate));
     output_print(output, "unit %llu\n", (number)SAMPLING_UNIT);
     output_print(output, "dropped %llu\n", (number)profile_dropped());
 }
@@ -137,8 +137,9 @@ int prudence_profile_dump(const char *path)
     }
     if (!os_busy)
         process_start();
-    error = !sampling_rate ? ENODATA
-                           : print_and_close(option_file_open_path(path, OPTION_FILE_OVERWRITE));
+    error = !load_relaxed(&sampling_rate)
+                ? ENODATA
+                : print_and_close(option_file_open_path(path, OPTION_FILE_OVERWRITE));
     errno = saved_errno;
     return error;
 }
@@ -155,7 +156,8 @@ bool profile_dump_set_file(const char *path)
 static void write_and_report(const char *path)
 {
     int saved_errno = errno;
-    int error = sampling_rate ? print_and_close(option_file_open(path, OPTION_FILE_OVERWRITE)) : 0;
+    bool wanted = load_relaxed(&sampling_rate);
+    int error = wanted ? print_and_close(option_file_open(path, OPTION_FILE_OVERWRITE)) : 0;
 
     if (error)
         os_report("option 'profile_file': the profile cannot be written to '%s' (error %d%s)", path,

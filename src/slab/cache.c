@@ -430,10 +430,8 @@ static void list_as_warm(struct prudence_cache *cache)
  * which looks no further.
  */
 static void warm(struct prudence_cache *cache, struct cache_body *body, void *lines,
-                 uint32_t extension)
+                 uint32_t others)
 {
-    uint32_t others = cache->extensions & ~extension;
-
     body_install(cache, body);
     lines_install(cache, lines, others);
     list_as_warm(cache);
@@ -442,11 +440,11 @@ static void warm(struct prudence_cache *cache, struct cache_body *body, void *li
 }
 
 /*
- * Gives a cold cache a body and lines, and takes the extension that allocated from `common`. From
- * then on the cache has slabs of its own; objects in slabs of `common` stay there until they are
- * freed. Calls on other CPUs that still find the cache cold use `common`, which is as good. Does
- * nothing if there is no memory, or another thread looks at the list of caches. The caller holds
- * nothing.
+ * Gives a cold cache a body and lines, takes the extension that allocated from `common`, and gives
+ * it those that began since (extensions_begin). From then on the cache has slabs of its own;
+ * objects in slabs of `common` stay there until they are freed. Calls on other CPUs that still find
+ * the cache cold use `common`, which is as good. Does nothing if there is no memory, or another
+ * thread looks at the list of caches. The caller holds nothing.
  */
 void cache_warm(struct prudence_cache *cache, uint32_t extension)
 {
@@ -454,10 +452,12 @@ void cache_warm(struct prudence_cache *cache, uint32_t extension)
         .object_size = cache->object_size, .alignment = cache->alignment, .named = cache->named};
     struct cache_body *body = body_make(cache, &layout);
     void *lines = body ? lines_make() : NULL;
+    uint32_t of_slabs; /* as when the cache was made */
 
     if (lines && os_lock_try(&slab_caches_lock)) {
         if (cache_is_cold(cache)) {
-            warm(cache, body, lines, extension);
+            warm(cache, body, lines,
+                 (cache->extensions | extensions_wanted(&layout, &of_slabs)) & ~extension);
             body = NULL;
             lines = NULL;
         }

@@ -45,8 +45,8 @@ enum cache_state { CACHE_WARM, CACHE_COLD, CACHE_DESTROYED };
 /* A cold cache has only this structure, so it has what fast paths read, and what thousands of
  * caches need that are rarely used. All else is in the body. */
 struct prudence_cache {
-    /* Read by fast paths. Constant, except that extensions_add() and destruction close
-     * `fast_percpu`. */
+    /* Read by fast paths. Constant, except that extensions_add(), extensions_begin() and
+     * destruction close `fast_percpu`. */
     /* Equal to `percpu`, or os_percpu_owned_lines to close the fast paths if extensions want the
      * objects, rseq is missing, or the objects are large blocks. */
     void *fast_percpu;
@@ -73,7 +73,7 @@ struct prudence_cache {
     uint64_t cold_allocations, cold_frees, cold_deferred;
     struct prudence_domain *domain;
     uint32_t object_size;
-    uint16_t slab_extensions; /* subset of `extensions` that slabs have as well */
+    uint16_t slab_extensions; /* subset of `extensions` that slabs have as well; atomic */
     uint8_t state;            /* enum cache_state; atomic */
     bool named; /* callers name the cache when they free, so fast paths read its `fast_percpu` */
 
@@ -88,7 +88,8 @@ struct prudence_cache {
 /* The rest of a cache that is not cold, with the nodes behind it. */
 struct cache_body {
     /* Constant, unless said otherwise. */
-    void *slab_percpu; /* `fast_percpu` of new slabs; open even if only allocations are closed */
+    /* `fast_percpu` of new slabs; open even if only allocations are closed. Atomic, like it. */
+    void *slab_percpu;
     struct slab_node *nodes;
     size_t stride;
     size_t slab_bytes;

@@ -4,6 +4,7 @@
 #include "slab/extension.h"
 
 #include "os/os.h"
+#include "slab/all_caches.h"
 #include "slab/cache_type.h"
 #include "slab/slab.h"
 
@@ -155,4 +156,43 @@ void extensions_add(struct slab *slab, unsigned number)
     if (slab->cache->named)
         close_path(&slab->cache->fast_percpu);
     __atomic_fetch_or(&slab->extensions, EXTENSION_BIT(number), __ATOMIC_RELEASE);
+}
+
+/* -------------------------------------------------------------- an extension that begins late */
+
+/* The parts of a layout by which an extension that may begin late chooses caches. */
+static struct cache_layout layout_of(const struct prudence_cache *cache)
+{
+    return (struct cache_layout){.flags = cache->flags,
+                                 .constructor = cache->body->constructor,
+                                 .destructor = cache->body->destructor,
+                                 .no_cpu_caches = !cache->percpu};
+}
+
+static void begin_in_cache(struct prudence_cache *cache, unsigned number)
+{
+    const struct cache_layout layout = layout_of(cache);
+    enum extension_wish wish = slab_extensions[number]->wants(&layout);
+
+    if (wish == EXTENSION_UNWANTED)
+        return;
+    close_path(&cache->fast_percpu);
+    if (wish == EXTENSION_WANTED) {
+        close_path(&cache->body->slab_percpu);
+        __atomic_fetch_or(&cache->slab_extensions, (uint16_t)EXTENSION_BIT(number),
+                          __ATOMIC_RELEASE); /* pairs with slab_init() */
+    }
+    __atomic_fetch_or(&cache->extensions, EXTENSION_BIT(number), __ATOMIC_RELEASE);
+}
+
+void extensions_begin(unsigned number)
+{
+    struct list *item;
+
+    os_lock_take(&slab_caches_lock);
+    list_for_each(item, &slab_caches)
+    {
+        begin_in_cache(list_entry(item, struct prudence_cache, link), number);
+    }
+    os_lock_release(&slab_caches_lock);
 }

@@ -99,4 +99,10 @@ static inline void extensions_merged(struct slab *slab, void *object)
  * users name, close before the extension becomes visible. Any thread may call this at any time. */
 void extensions_add(struct slab *slab, unsigned number);
 
+/* Gives an extension to the caches that want it only now. Their later slabs have it as well if they
+ * are wanted; slabs that exist stay without. Paths close before the extension becomes visible, as
+ * above. Cold caches get it when they become warm (cache_warm). The caller keeps other threads from
+ * making caches. */
+void extensions_begin(unsigned number);
+
 #endif /* SLAB_EXTENSION_H */

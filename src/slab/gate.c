@@ -72,7 +72,7 @@ static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_
         object = gate_take(cache, flags);
         object = object ? extensions_taken(cache, object) : NULL;
     }
-    if (object && cache->slab_extensions)
+    if (object && load_relaxed(&cache->slab_extensions))
         extensions_allocated(slab_known(object), object, size, false);
     return object;
 }

@@ -303,7 +303,7 @@ unsigned latent_cache_take_oldest(struct prudence_cache *cache, struct cpu_cache
         unsigned run = (unsigned)min_size(count - taken, batch->end - head);
 
         ring_copy(cpu, head, objects + taken, run);
-        if (unlikely(cache->slab_extensions))
+        if (unlikely(load_relaxed(&cache->slab_extensions)))
             ring_forget(cpu, head, run);
         store_release(&cpu->line.ring_head, head + run);
         *cookie = batch->cookie;
@@ -324,7 +324,7 @@ static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
         return 0;
     count = (unsigned)min_size(count, batch->end - head);
     ring_copy(cpu, head, objects, count);
-    if (unlikely(cache->slab_extensions)) {
+    if (unlikely(load_relaxed(&cache->slab_extensions))) {
         all_are_safe(objects, count);
         ring_forget(cpu, head, count);
     }

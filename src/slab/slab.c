@@ -96,8 +96,8 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     slab->bytes = bytes;
     slab->node = (uint16_t)node;
     slab->grid = grid_of(capacity > 1 ? cache->body->stride : bytes, capacity);
-    slab->fast_percpu = cache->body->slab_percpu;
-    slab->extensions = cache->slab_extensions;
+    slab->extensions = load_acquire(&cache->slab_extensions); /* before the path that it closes */
+    slab->fast_percpu = load_relaxed(&cache->body->slab_percpu);
     slab->free = capacity;
     bits_fill(slab_free_bits(slab), capacity);
     list_init(&slab->link);

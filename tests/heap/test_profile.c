@@ -3,7 +3,8 @@
  * The sampling profiler. For a fixed seed, sums are within the bounds of chance, for all sizes and
  * orders. Each view follows an object from allocation through deferral to the end of its grace
  * period, for every kind of cache. Sampled objects behave like others. Without memory, samples are
- * dropped and nothing else fails. The file can be written from anywhere.
+ * dropped and nothing else fails. The profile can begin late. The file can be written from
+ * anywhere.
  *
  * ctest: inlined-too
  */
@@ -20,6 +21,7 @@
 #include "debug/profile.h"
 #include "debug/profile_sites.h"
 #include "debug/stack_depot.h"
+#include "heap/cold.h"
 #include "heap/malloc.h"
 #include "os/posix/unwind.h"
 #include "runtime/option_file.h"
@@ -677,6 +679,122 @@ static int grow_a_block(void)
     return 42;
 }
 
+/* --------------------------------------------------------------------------- a late beginning */
+
+enum { LATE_OBJECTS = 1000, LATE_BLOCKS = 10, LATE_BLOCK = 100000 };
+
+static uint32_t late_ends; /* atomic */
+
+static void *late_allocates(void *unused)
+{
+    while (!load_relaxed(&late_ends)) {
+        prudence_free(prudence_malloc(100));
+        prudence_free_deferred(prudence_malloc(100000));
+    }
+    return unused;
+}
+
+static void late_construct(void *object, void *context)
+{
+    (void)context;
+    memset(object, 1, RATE);
+}
+
+static struct prudence_cache *late_cache(const char *name, void (*constructor)(void *, void *))
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .constructor = constructor};
+
+    return prudence_cache_create(name, RATE, &attr);
+}
+
+/* Of 1000 objects that are allocated now, about as many are in the profile; and none when they were
+ * freed and deferred. */
+static void late_is_sampled(struct prudence_cache *cache, const char *name)
+{
+    allocate_all(cache, held, LATE_OBJECTS);
+    assert_about(sums_of(SITE_ALLOCATES, name, 0).objects_now, LATE_OBJECTS, RATE);
+    free_all(cache, held, LATE_OBJECTS / 2);
+    for (unsigned i = LATE_OBJECTS / 2; i < LATE_OBJECTS; i++)
+        prudence_cache_free_deferred(cache, held[i]);
+    assert_about(sums_of(SITE_DEFERS, name, 0).objects_ever, LATE_OBJECTS / 2, RATE);
+    assert_true(sums_of(SITE_ALLOCATES, name, 0).objects_now == 0);
+}
+
+static void late_blocks_are_sampled(void)
+{
+    void *blocks[LATE_BLOCKS];
+    double before = sums_of(SITE_ALLOCATES, "large", 0).objects_now;
+
+    for (unsigned i = 0; i < LATE_BLOCKS; i++)
+        blocks[i] = prudence_malloc(LATE_BLOCK);
+    assert_equal(sums_of(SITE_ALLOCATES, "large", 0).objects_now - before, LATE_BLOCKS);
+    for (unsigned i = 0; i < LATE_BLOCKS; i++)
+        prudence_free(blocks[i]);
+    assert_equal(sums_of(SITE_ALLOCATES, "large", 0).objects_now, before);
+}
+
+static void late_sizes_are_sampled(void)
+{
+    for (unsigned i = 0; i < LATE_OBJECTS; i++)
+        held[i] = prudence_malloc(2048);
+    assert_about(sums_of(SITE_ALLOCATES, "size-2048", 0).objects_now, LATE_OBJECTS, 2048);
+    free_all_sizes(LATE_OBJECTS);
+    assert_true(sums_of(SITE_ALLOCATES, "size-2048", 0).objects_now == 0);
+}
+
+/* Slabs that exist are not sampled in place, so of this cache's objects some are missing. */
+static void late_constructed_are_sampled(struct prudence_cache *cache, void *old)
+{
+    allocate_all(cache, held, LATE_OBJECTS);
+    assert_true(sums_of(SITE_ALLOCATES, "constructed", 0).objects_now > LATE_OBJECTS / 2);
+    free_all(cache, held, LATE_OBJECTS);
+    prudence_cache_free(cache, old);
+    assert_true(sums_of(SITE_ALLOCATES, "constructed", 0).objects_now == 0);
+}
+
+/* A cold cache is sampled as soon as it is warm. */
+static void late_warm_is_sampled(struct prudence_cache *cold)
+{
+    for (unsigned i = 0; i < HELD && cache_is_cold(cold); i++)
+        prudence_cache_free(cold, prudence_cache_alloc(cold));
+    assert_false(cache_is_cold(cold));
+    for (unsigned i = 0; i < 10000; i++)
+        prudence_cache_free(cold, prudence_cache_alloc(cold));
+    assert_true(sums_of(SITE_ALLOCATES, "cold", 0).objects_ever > 0);
+}
+
+/* The profile is switched on in a program that has caches, objects and threads. */
+static int begin_late(void)
+{
+    struct prudence_cache *early = late_cache("early", NULL), *cold, *constructed;
+    void *old[] = {prudence_malloc(2048), prudence_cache_alloc(early), prudence_malloc(LATE_BLOCK)};
+    void *old_constructed;
+    pthread_t thread = thread_start(late_allocates, NULL);
+
+    constructed = late_cache("constructed", late_construct);
+    old_constructed = prudence_cache_alloc(constructed);
+    cold_after = 0;
+    cold = prudence_cache_create("cold", 64, NULL);
+    assert_true(cache_is_cold(cold) || check_wanted);
+    assert_int_equal(prudence_option_set("profile", "4Q"), EINVAL);
+    assert_int_equal(prudence_option_set("check", "1"), EBUSY);
+    assert_int_equal(prudence_option_set("profile", "4K"), 0);
+    assert_int_equal(prudence_option_set("profile", "8K"), EBUSY);
+    assert_int_equal(prudence_option_set("profile", "0"), EBUSY);
+    prudence_free(old[0]);
+    prudence_cache_free_deferred(early, old[1]);
+    prudence_free(old[2]);
+    late_sizes_are_sampled();
+    late_is_sampled(early, "early");
+    late_is_sampled(late_cache("later", NULL), "later");
+    late_constructed_are_sampled(constructed, old_constructed);
+    store_relaxed(&late_ends, 1u);
+    pthread_join(thread, NULL);
+    late_warm_is_sampled(cold);
+    late_blocks_are_sampled();
+    return prudence_profile_dump("/dev/null") == 0 ? 42 : 1;
+}
+
 /* Acts as another program, in which nothing is sampled, or the file cannot be written. */
 static int role(const char *name)
 {
@@ -684,11 +802,11 @@ static int role(const char *name)
         return use_all_sizes();
     if (strcmp(name, "grown") == 0)
         return grow_a_block();
+    if (strcmp(name, "late") == 0)
+        return begin_late();
     prudence_free(prudence_malloc(100));
     if (strcmp(name, "off") == 0)
         return prudence_profile_dump("/dev/null") == ENODATA ? 42 : 1;
-    if (strcmp(name, "late") == 0)
-        return prudence_option_set("profile", "1") == EBUSY ? 42 : 1;
     return raise(SIGUSR2) ? 1 : 42;
 }
 
@@ -697,8 +815,6 @@ TEST(options_are_obeyed)
     struct child_result result;
 
     child_again("off", NULL, &result);
-    assert_child_result(&result);
-    child_again("late", NULL, &result);
     assert_child_result(&result);
     child_again("signal", "profile=1,profile_signal=SIGUSR2,profile_file=/nowhere/%p", &result);
     assert_child_result(&result);
@@ -739,6 +855,14 @@ TEST(other_options_beside_it)
         snprintf(all, sizeof all, "profile=4K,trace=4,%s", options[i]);
         child_is_content("sizes", all);
     }
+}
+
+TEST(it_begins_late)
+{
+    static const char *const options[] = {"stats=0", "rseq=0", "trace=0", "check=1"};
+
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
+        child_is_content("late", options[i]);
 }
 
 TEST(a_block_that_moves_counts_once)

@@ -7,14 +7,25 @@
     (gdb) prudence whois ADDRESS
     (gdb) prudence latent [CACHE]
     (gdb) prudence readers
+    (gdb) prudence traces
+    (gdb) prudence walk [CACHE]
+    (gdb) prudence profile FILE
+    (gdb) prudence set OPTION VALUE
 
-They read memory alone and call no function of the program, so they work on a core file, too. They need the library's debug
-information. A process that has two copies of the library (both preloaded) has the caches of both.
+They read memory alone and call no function of the program, so they work on a core file, too; only `prudence set` needs a running process,
+and calls the library in it. They need the library's debug information, except `prudence set`. A process that has two copies of the library
+(both preloaded) has the caches of both.
 
 What a running thread changes at that moment may be shown as it is half way; gdb stops all threads before.
 
 The process may have damaged its memory, and a core file may be anyone's. So circles end, and counts and sizes that cannot be are errors.
 """
+
+import json
+import os
+import re
+import struct
+import time
 
 import gdb
 
@@ -27,6 +38,7 @@ NESTING_MASK = (1 << 10) - 1
 
 # More there cannot be: CPUs and nodes of a kernel, slots of a CPU's arrays, objects of a batch, large blocks at rest.
 CPUS, NODES, SLOTS, BATCH, RESTS = 8192, 1024, 1 << 20, 255, 1 << 16
+CALLS, AGES, SITE_BUCKETS, SAMPLING_UNIT = 32, 48, 1 << 12, 1 << 12  # of a profile
 
 
 def number(value):
@@ -333,6 +345,118 @@ def inside_of(domain):
         yield thread, max(1, word & NESTING_MASK), begun
 
 
+# ------------------------------------------------------------------------------------------ slabs
+
+def slabs_of(copy, cache):
+    for node, structure in copy.nodes(cache):
+        lists = structure["lists"]
+        for at in range(lists.type.range()[1] + 1):
+            for slab in list_entries(lists[at], "struct slab", "link"):
+                yield node, slab
+
+
+def objects_away(copy, cache):
+    """(cached, latent) of each slab, by its address: objects that are in the caches of CPUs, or on their way to a node."""
+    away = {}
+    for _, cpu in copy.cpu_caches(cache):
+        for place, addresses in ((0, stack_of(cpu)), (1, (address for address, _ in ring_of(cpu)))):
+            for address in addresses:
+                slab = copy.owner_of(address)
+                if slab is not None:
+                    away.setdefault(number(slab.address), [0, 0])[place] += 1
+    for _, node in copy.nodes(cache):
+        for address, _ in handed_over(node):
+            slab = copy.owner_of(address)
+            if slab is not None:
+                away.setdefault(number(slab.address), [0, 0])[1] += 1
+    return away
+
+
+# ------------------------------------------------------------------------------------------ the profile
+
+def trace_of(depot, place):
+    """The return addresses of a trace, the innermost first."""
+    if not place:
+        return []
+    first = number(depot["words"].address) + place * POINTER
+    return words(first + 2 * POINTER, bounded(words(first + POINTER, 1)[0], CALLS, "calls of a trace"))
+
+
+def not_below_zero(value):
+    return max(0, signed(number(value)))
+
+
+def site_lines(site, depot):
+    """The three lines of a calling place, as src/runtime/profile_dump.c writes them."""
+    age_ns = struct.unpack("<d", struct.pack("<Q", number(site["age"])))[0]
+    now, ever, ages = site["now"], site["ever"], (number(site["ages"][at]) for at in range(AGES))
+    yield (f"{'defers' if number(site['role']) else 'allocates'} {not_below_zero(now['objects'])} {not_below_zero(now['bytes'])} "
+           f"{number(ever['objects'])} {number(ever['bytes'])} {int(age_ns / 1000) if 0 <= age_ns < 1e22 else 0} {json.dumps(text(site['cache']))}")
+    yield "".join(["ages", *(f" {at}:{objects}" for at, objects in enumerate(ages) if objects)])
+    yield "".join(["calls", *(f" {call:x}" for call in trace_of(depot, number(site["trace"])))])
+
+
+def mappings():
+    """Of files, as in /proc/PID/maps. A core file has them in a note."""
+    row = re.compile(r"\s*0x(\w+)\s+0x(\w+)\s+0x\w+\s+0x(\w+)\s+(?:[-rwxps]{4}\s+)?(/.*)")
+    found = (row.fullmatch(line.rstrip()) for line in gdb.execute("info proc mappings", to_string=True).splitlines())
+    return (f"{one[1]}-{one[2]} r-xp {one[3]} 00:00 0 {one[4]}" for one in found if one)
+
+
+def profile_lines(copy):
+    rate, buckets = number(copy.symbol("sampling_rate")), copy.variable_of("profile_sites.c", "buckets")
+    if not rate or not number(buckets):
+        raise gdb.GdbError("prudence profile: this process takes no profile; in a running one: prudence set profile 1")
+    depot, site_type = copy.variable_of("stack_depot.c", "depot"), type_of("struct profile_site").pointer()
+    program = os.path.basename(gdb.current_progspace().filename or "unknown")
+    yield from ("prudence profile 1", f"version {copy.variable_of('process.c', 'version').string()}",
+                f"program {gdb.selected_inferior().pid} {json.dumps(program)}", f"time {time.time_ns()}", f"rate {rate}", f"unit {SAMPLING_UNIT}",
+                f"dropped {number(copy.variable_of('profile.c', 'dropped'))}")
+    for first in words(number(buckets), SITE_BUCKETS):
+        for site in chain(gdb.Value(first).cast(site_type), 0, lambda site: site["next"], "sites of a profile"):
+            yield from site_lines(site, depot)
+    yield from ("mappings", *mappings(), "end")
+
+
+# ------------------------------------------------------------------------------------------ threads
+
+BUSY = re.compile(r"malloc|calloc|realloc|free|memalign|_dl_|dl_iterate_phdr|fork")  # with locks that a call may want
+BUSY_LIBRARIES = re.compile(r"/(libprudence|ld-linux|ld-musl)")
+
+
+def is_busy():
+    """Whether the selected thread is inside the library, an allocator or the loader."""
+    frame = gdb.newest_frame()
+    while frame:
+        if BUSY.search(frame.name() or "") or BUSY_LIBRARIES.search(gdb.solib_name(frame.pc()) or ""):
+            return True
+        frame = frame.older()
+    return False
+
+
+def idle_thread():
+    """Selects a thread in which a function can be called."""
+    for thread in sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num):
+        thread.switch()
+        if not is_busy():
+            return
+    raise gdb.GdbError("prudence set: each thread is inside the library, an allocator or the loader: let the process go on, and ask again")
+
+
+def set_option(name, value):
+    """What prudence_option_set returns. The texts are put below the thread's stack, because gdb would call malloc for them."""
+    stack = number(gdb.parse_and_eval("$sp").cast(type_of("unsigned long")))
+    data = name.encode() + b"\0" + value.encode() + b"\0"
+    place = (stack - 1024 - len(data)) & ~0xff
+    gdb.selected_inferior().write_memory(place, data)
+    gdb.execute(f"set var $sp = {place - 256}")
+    try:
+        return number(gdb.parse_and_eval("((int (*)(const char *, const char *))prudence_option_set)"
+                                         f"((const char *){place}, (const char *){place + len(name.encode()) + 1})"))
+    finally:
+        gdb.execute(f"set var $sp = {stack}")
+
+
 def table(head, rows):
     widths = [max(len(str(row[at])) for row in [head, *rows]) for at in range(len(head))]
     for row in [head, *rows]:
@@ -341,7 +465,7 @@ def table(head, rows):
 
 
 class Prudence(gdb.Command):
-    """Objects, caches and readers of Prudence: prudence caches, counters, whois, latent, readers."""
+    """Objects, caches and readers of Prudence: prudence caches, counters, whois, latent, readers, traces, walk, profile, set."""
 
     def __init__(self):
         super().__init__("prudence", gdb.COMMAND_DATA, prefix=True)
@@ -464,5 +588,91 @@ class Readers(gdb.Command):
             table(("domain", "thread", "nesting", "grace periods begun"), rows)
 
 
-for command in (Prudence, Caches, Counters, Whois, Latent, Readers):
+class Traces(gdb.Command):
+    """The calls of the threads that are inside a read-side critical section, the one that entered first comes first."""
+
+    def __init__(self):
+        super().__init__("prudence traces", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        before, by_number = gdb.selected_thread(), {thread.ptid[1]: thread for thread in gdb.selected_inferior().threads()}
+        for copy in copies():
+            for domain in copy.domains():
+                for number_of_thread, _, begun in inside_of(domain):
+                    print(f"thread {number_of_thread} is inside of domain '{text(domain['name'])}' since {begun} grace periods")
+                    thread = by_number.get(number_of_thread)
+                    if thread:
+                        thread.switch()
+                        print(gdb.execute("backtrace", to_string=True), end="")
+                    else:
+                        print("gdb sees no thread of this number (it may have another one in its own namespace)")
+        if before:
+            before.switch()
+
+
+class Walk(gdb.Command):
+    """Each slab of a cache, or of all caches, with its objects: prudence walk [CACHE]."""
+
+    def __init__(self):
+        super().__init__("prudence walk", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        known, rows = False, []
+        for copy in copies():
+            for cache in copy.caches():
+                if argument and text(cache["name"]) != argument:
+                    continue
+                known, away = True, objects_away(copy, cache)
+                for node, slab in slabs_of(copy, cache):
+                    objects, free, in_slab = (number(slab[member]) for member in ("capacity", "free", "latent"))
+                    cached, latent = away.get(number(slab.address), (0, 0))
+                    rows.append((f"{number(slab['pages']):#x}", number(slab["bytes"]), objects, objects - free - in_slab - cached - latent,
+                                 cached, in_slab + latent, free, node, text(cache["name"])))
+        if argument and not known:
+            raise gdb.GdbError(f"prudence walk: there is no cache '{argument}'")
+        table(("pages", "bytes", "objects", "live", "cached", "latent", "free", "node", "cache"), rows)
+
+
+class Profile(gdb.Command):
+    """Writes the heap profile for prudence-profile: prudence profile FILE."""
+
+    def __init__(self):
+        super().__init__("prudence profile", gdb.COMMAND_DATA, gdb.COMPLETE_FILENAME)
+
+    def invoke(self, argument, from_tty):
+        if not argument:
+            raise gdb.GdbError("prudence profile: the name of a file is missing")
+        lines = list(profile_lines(copies()[0]))
+        try:
+            with open(argument, "w", encoding="utf-8", errors="replace") as file:
+                file.writelines(f"{line}\n" for line in lines)
+        except OSError as error:
+            raise gdb.GdbError(f"prudence profile: {argument}: {error.strerror}") from None
+        print(f"written: {argument}")
+
+
+class Set(gdb.Command):
+    """Sets an option of the running process: prudence set OPTION VALUE (docs/reference/options.md)."""
+
+    def __init__(self):
+        super().__init__("prudence set", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        given = gdb.string_to_argv(argument)
+        if len(given) != 2:
+            raise gdb.GdbError("prudence set: an option and a value are wanted, as in: prudence set export 1")
+        before = gdb.selected_thread()
+        if not before:
+            raise gdb.GdbError("prudence set: there is no running process")
+        try:
+            idle_thread()
+            error = set_option(*given)
+        finally:
+            before.switch()
+        if error:
+            raise gdb.GdbError(f"prudence set: {os.strerror(error)}; the process says more on its standard error")
+        print(f"{given[0]} is {given[1]} now")
+
+
+for command in (Prudence, Caches, Counters, Whois, Latent, Readers, Traces, Walk, Profile, Set):
     command()

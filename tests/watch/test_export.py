@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from watching import BUILD, Case, until
+from watching import BUILD, ROOT, Case, until
 from prudence_watch import process as processes
 from prudence_watch.errors import Ended, WatchError
 from prudence_watch.figures import Watch
@@ -147,7 +147,8 @@ class Export(Case):
 
     def test_off_unless_asked_for(self):
         watched = self.start(options="export=SIGUSR1")
-        self.refused(watched.pid, "watched", "'export' is off", "PRUDENCE_OPTIONS=export=1")
+        self.refused(watched.pid, "watched", "'export' is off", "PRUDENCE_OPTIONS=export=1",
+                     f"gdb -p {watched.pid} -batch -x {ROOT}/programs/gdb/prudence-gdb.py -ex 'prudence set export 1'")
         self.assertNotIn(watched.pid, processes.watchable(os.geteuid()))
         watched.process.send_signal(signal.SIGUSR1)
         self.assertTrue(until(lambda: watched.pid in processes.watchable(os.geteuid())))

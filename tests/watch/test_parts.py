@@ -202,6 +202,16 @@ class Screen(unittest.TestCase):
         self.assertIn("in the way for 41.0 s", lines[0])
         self.assertIn("and 1 more", lines[3])
 
+    def test_rates_stay_in_a_narrow_terminal(self):
+        for sort in screen.COLUMNS:
+            for width in range(1, 200):
+                shown = screen.columns_shown(screen.View(sort=sort), width)
+                self.assertLessEqual(screen.width_of(shown), max(width, screen.COLUMNS[0].width))
+                names = {column.name for column in shown}
+                if width >= 80:
+                    self.assertLessEqual({"name", "live", "latent", "allocations", "deferrals", "churns", sort.name}, names, width)
+            self.assertEqual(len(screen.columns_shown(screen.View(sort=sort), 120)), len(screen.COLUMNS))
+
     def test_every_key_and_column_is_named_once(self):
         keys = [column.key for column in screen.COLUMNS]
         self.assertEqual(len(set(keys) | set("qr ")), len(keys) + 3)

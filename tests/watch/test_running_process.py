@@ -1,0 +1,121 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# ctest: cost 10
+"""Each line of docs/how-to/running-process.md does what the page says: for a process that was started without any option, and for its core file.
+
+gdb needs a second for each line, so by default the lines of a section for the same process are given to one gdb; PRUDENCE_MODELS=deep (make
+test-long) runs each as it stands."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from watching import BUILD, PATIENCE, ROOT, Case
+
+PAGE = (ROOT / "docs/how-to/running-process.md").read_text()
+SCRIPT = ROOT / "programs/gdb/prudence-gdb.py"
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
+
+
+def lines_of(section):
+    """Of the code in a section of the page."""
+    text = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S)[1]
+    return "".join(re.findall(r"^```\n(.*?)^```\n", text, re.M | re.S)).splitlines()
+
+
+class RunningProcess(Case):
+    @classmethod
+    def setUpClass(cls):
+        if not shutil.which("gdb"):
+            if os.environ.get("CI"):
+                sys.exit("there is no gdb (tools/setup installs it)")
+            raise unittest.SkipTest("there is no gdb")
+        super().setUpClass()
+        for name in ("prudence-top", "prudence-profile", "prudence-symbolize"):
+            assert (BUILD / "bin" / name).exists()
+
+    def setUp(self):
+        self.said = self.folder / "said"
+        with open(self.said, "wb") as said:
+            self.watched = self.start(options="", stderr=said)
+        self.watched.ask("keep 300")
+        self.watched.ask("enter")
+        self.watched.ask("defer 1000")
+
+    def local(self, line):
+        """The line for this process."""
+        for there, here in (("/usr/local/share/prudence/prudence-gdb.py", SCRIPT), ("/usr/sbin/routerd", self.folder / "watched"),
+                            ("/var/tmp/", f"{self.folder}/"), ("4711", self.watched.pid)):
+            line = line.replace(there, str(here))
+        return line
+
+    def run_line(self, *words):
+        gdb = ("-nx", "-iex", "set debuginfod enabled off", "-iex", "set style enabled off", "-iex", "set width 0")
+        words = [words[0], *gdb, *words[1:]] if words[0] == "gdb" else [BUILD / "bin" / words[0], *words[1:]]
+        return subprocess.run(words, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                              timeout=PATIENCE, check=False).stdout
+
+    def asked(self, section):
+        """What the lines of a section print, in order. Those of gdb for the same process are one run, unless all are to stand alone."""
+        shown, commands = [], [shlex.split(self.local(line)) for line in lines_of(section)]
+        while commands:
+            words = commands.pop(0)
+            while not DEEP and words[0] == "gdb" and commands and commands[0][:4] == words[:4]:
+                words += commands.pop(0)[4:]
+            shown.append(self.run_line(*words))
+        return "\n".join(shown)
+
+    def assert_all(self, text, *patterns):
+        for pattern in patterns:
+            self.assertRegex(text, pattern)
+        self.assertNotIn("Traceback", text)
+
+    def test_watch_it(self):
+        gdb_line, top = (shlex.split(self.local(line)) for line in lines_of("Watch it"))
+        self.assert_all(self.run_line(*gdb_line), "export is 1 now")
+        self.assert_all(self.run_line(*top, "--once", "--interval", "100ms"), r"(?m)^routes +100B +300 +1\.0k")
+
+    def test_see_what_holds_memory(self):
+        self.assert_all(self.asked("See what holds memory"), r"\$1 = 0", r"(?m)^routes +100 +300 +\d+ +1000 ", r"(?m)^0x\w+ +\d+ +\d+ +\d+ .* routes$")
+        self.assert_all(self.said.read_text(), r"latent: .* of cache 'routes', domain 'default': thread 'parser' \(tid \d+\) is inside", "live: .* 'routes'")
+
+    def test_see_where_readers_stay(self):
+        self.assert_all(self.asked("See where readers stay"), r"thread \d+ is inside of domain 'default' since \d+ grace periods\n(.*\n)*#\d+ .* parse \(",
+                        "stall_trace is 1 now")
+
+    def test_find_what_grows(self):
+        commands = [shlex.split(self.local(line)) for line in lines_of("Find what grows")]
+        self.assert_all(self.run_line(*commands[0]), "profile is 64K now")
+        self.assert_all(self.run_line(*commands[1]), "written: .*first.profile")
+        self.watched.ask("keep 30000")
+        self.assert_all(self.run_line(*commands[2]), "written: .*second.profile")
+        self.assert_all(self.run_line(*commands[3]), r"what grew in", r"objects of cache 'routes', 100 bytes each, 100\.0 % of those allocated meanwhile",
+                        r"    allocate at .*watched\.c:\d+")
+
+    def test_ask_a_core_file(self):
+        self.assertEqual(self.watched.ask("set profile 4K"), "0")
+        self.watched.ask("keep 3000")
+        self.assert_all(self.asked("Ask a core file"), r"(?m)^routes +100 +3300 +\d+ +1000 ", r"(?m)^0x\w+ +\d+ +\d+ +\d+ .* routes$",
+                        r"thread \d+ is inside of domain 'default'(.*\n)*#\d+ .* parse \(", "written: .*core.profile")
+        self.assert_all(self.run_line("prudence-profile", self.local("/var/tmp/core.profile")), r"\d+ +-  routes: ")
+
+    def test_what_cannot_be(self):
+        def said(*commands, before=("-p", str(self.watched.pid))):
+            return self.run_line("gdb", *before, "-batch", "-x", SCRIPT, *(word for command in commands for word in ("-ex", f"prudence {command}")))
+
+        self.assert_all(said("set export", "set nothing 1", "set check 1", "set export 2", "profile", f"profile {self.folder}/none", "walk nothing"),
+                        "an option and a value are wanted", "No such file or directory; the process says more", "Device or resource busy", "Invalid argument",
+                        "the name of a file is missing", "this process takes no profile", "there is no cache 'nothing'")
+        self.assert_all(self.said.read_text(), "unknown option 'nothing'", "option 'check' can be set only before the first cache",
+                        "option 'export': bad value '2'")
+        self.assert_all(said("set export 1", before=(str(self.folder / "watched"),)), "there is no running process")
+        self.assertEqual(self.watched.ask("keep 1"), "done")  # it goes on
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -525,7 +525,7 @@ int prudence_option_set(const char *name, const char *value)
         os_report("prudence_option_set: option name or value is NULL");
         return EINVAL;
     }
-    if (os_busy) {
+    if (os_busy > os_busy_of_fork) {
         os_report("option '%s' cannot be set: this thread was interrupted inside the library",
                   name);
         return EBUSY;

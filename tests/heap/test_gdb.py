@@ -111,7 +111,8 @@ class Gdb(unittest.TestCase):
         asked = ("whois live", "whois live + 7", "whois cached", "whois safe", "whois fresh", "whois in_slab", "whois free_one",
                  "whois neighbour", "whois large", "whois odd", "whois large + 102399",
                  "whois large + 102400", "whois large - 1", "whois resting + 89999", "whois 4096", "whois main", "whois",
-                 "caches", "counters", "counters routes", "counters nothing", "latent", "latent routes", "latent nothing", "readers")
+                 "caches", "counters", "counters routes", "counters nothing", "latent", "latent routes", "latent nothing", "readers",
+                 "traces", "walk routes", "walk nothing", "profile none")
         return [word for question in asked for word in (f"echo === {question}\\n", f"prudence {question}")]
 
     def answers(self, question):
@@ -200,6 +201,27 @@ class Gdb(unittest.TestCase):
             self.assertIn("cache 'others', domain 'by hand'", answer)
         for answer in self.answers("readers"):
             self.assertRegex(answer, r"by hand +\d+ +1 +\d+")
+
+    def test_threads_inside_have_traces(self):
+        for answer in self.answers("traces"):
+            self.assertRegex(answer, r"thread \d+ is inside of domain 'by hand' since \d+ grace periods\n#0 (.*\n)*#\d+ .* main \(")
+
+    def test_slabs_add_up(self):
+        """Each object of a slab is in one column; all slabs have the objects that the cache has."""
+        cache, = (cache for cache in self.stats["caches_list"] if cache["name"] == "routes")
+        for answer in self.answers("walk routes"):
+            rows = [[int(word) for word in line.split()[2:7]] for line in answer.splitlines() if line.startswith("0x")]
+            self.assertEqual(len(rows), cache["slabs_now"])
+            for objects, *parts in rows:
+                self.assertEqual(objects, sum(parts))
+            self.assertEqual((sum(row[1] for row in rows), sum(row[3] for row in rows)), (cache["objects_live"], 5001))
+        for answer in self.answers("walk nothing"):
+            self.assertIn("there is no cache 'nothing'", answer)
+
+    def test_no_profile_is_written_where_there_is_none(self):
+        for answer in self.answers("profile none"):
+            self.assertIn("this process takes no profile", answer)
+        self.assertFalse((self.path / "none").exists())
 
     def test_no_name_means_two_structures(self):
         """gdb takes any of them. The kernel's are in another program."""

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: cost 10
+# ctest: cost 5
 """Each line of docs/how-to/running-process.md does what the page says: for a process that was started without any option, and for its core file.
 
-gdb needs a second for each line, so by default the lines of a section for the same process are given to one gdb; PRUDENCE_MODELS=deep (make
-test-long) runs each as it stands."""
+gdb needs a second for each line, so by default one section is tried; PRUDENCE_MODELS=deep (make test-long) tries all. tests/heap/test_gdb.py tries the
+commands that call no function."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from watching import BUILD, PATIENCE, ROOT, Case
 
 PAGE = (ROOT / "docs/how-to/running-process.md").read_text()
 SCRIPT = ROOT / "programs/gdb/prudence-gdb.py"
-DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
+LONG = unittest.skipUnless(os.environ.get("PRUDENCE_MODELS") == "deep", "make test-long runs this")
 
 
 def lines_of(section):
@@ -61,14 +61,8 @@ class RunningProcess(Case):
                               timeout=PATIENCE, check=False).stdout
 
     def asked(self, section):
-        """What the lines of a section print, in order. Those of gdb for the same process are one run, unless all are to stand alone."""
-        shown, commands = [], [shlex.split(self.local(line)) for line in lines_of(section)]
-        while commands:
-            words = commands.pop(0)
-            while not DEEP and words[0] == "gdb" and commands and commands[0][:4] == words[:4]:
-                words += commands.pop(0)[4:]
-            shown.append(self.run_line(*words))
-        return "\n".join(shown)
+        """What the lines of a section print, in order."""
+        return "\n".join(self.run_line(*shlex.split(self.local(line))) for line in lines_of(section))
 
     def assert_all(self, text, *patterns):
         for pattern in patterns:
@@ -80,14 +74,17 @@ class RunningProcess(Case):
         self.assert_all(self.run_line(*gdb_line), "export is 1 now")
         self.assert_all(self.run_line(*top, "--once", "--interval", "100ms"), r"(?m)^routes +100B +300 +1\.0k")
 
+    @LONG
     def test_see_what_holds_memory(self):
         self.assert_all(self.asked("See what holds memory"), r"\$1 = 0", r"(?m)^routes +100 +300 +\d+ +1000 ", r"(?m)^0x\w+ +\d+ +\d+ +\d+ .* routes$")
         self.assert_all(self.said.read_text(), r"latent: .* of cache 'routes', domain 'default': thread 'parser' \(tid \d+\) is inside", "live: .* 'routes'")
 
+    @LONG
     def test_see_where_readers_stay(self):
         self.assert_all(self.asked("See where readers stay"), r"thread \d+ is inside of domain 'default' since \d+ grace periods\n(.*\n)*#\d+ .* parse \(",
                         "stall_trace is 1 now")
 
+    @LONG
     def test_find_what_grows(self):
         commands = [shlex.split(self.local(line)) for line in lines_of("Find what grows")]
         self.assert_all(self.run_line(*commands[0]), "profile is 64K now")
@@ -97,6 +94,7 @@ class RunningProcess(Case):
         self.assert_all(self.run_line(*commands[3]), r"what grew in", r"objects of cache 'routes', 100 bytes each, 100\.0 % of those allocated meanwhile",
                         r"    allocate at .*watched\.c:\d+")
 
+    @LONG
     def test_ask_a_core_file(self):
         self.assertEqual(self.watched.ask("set profile 4K"), "0")
         self.watched.ask("keep 3000")
@@ -104,6 +102,7 @@ class RunningProcess(Case):
                         r"thread \d+ is inside of domain 'default'(.*\n)*#\d+ .* parse \(", "written: .*core.profile")
         self.assert_all(self.run_line("prudence-profile", self.local("/var/tmp/core.profile")), r"\d+ +-  routes: ")
 
+    @LONG
     def test_what_cannot_be(self):
         def said(*commands, before=("-p", str(self.watched.pid))):
             return self.run_line("gdb", *before, "-batch", "-x", SCRIPT, *(word for command in commands for word in ("-ex", f"prudence {command}")))

@@ -20,6 +20,7 @@
 #include "os/posix/posix.h"
 #include "support/actor.h"
 #include "support/gp_child.h"
+#include "support/step.h"
 #include "support/threads.h"
 
 static struct prudence_domain *domain;
@@ -212,6 +213,71 @@ TEST(an_allocating_thread_tells, set_up, tear_down)
     does(&reader, leaves, NULL);
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
+
+#if STEP_POSSIBLE
+/* ------------------------------------------------------------------- instruction by instruction */
+
+static unsigned steps, at_step;
+static prudence_gp_t under_way;
+
+static int begins_another_section(void *unused)
+{
+    leaves(NULL);
+    return enters(NULL);
+}
+
+static void reader_moves_at_step(const greg_t *registers)
+{
+    if (steps++ != at_step)
+        return;
+    does(&reader, begins_another_section, NULL);
+    step_enough = true;
+}
+
+static void drives_on(void *unused)
+{
+    prudence_domain_poll_state(domain, under_way);
+}
+
+/* Begins a grace period that the reader's section is in the way of, and expects one call. */
+static void expect_to_be_told(void)
+{
+    const unsigned before = calls;
+
+    under_way = prudence_domain_start_poll(domain);
+    for (int i = 0; i < 3; i++) /* perhaps the grace period before ends first */
+        assert_false(prudence_domain_poll_state(domain, under_way));
+    if (calls != before + 1)
+        fail_msg("step %u: told %u times of a section in the way", at_step, calls - before);
+}
+
+/* The reader leaves and begins a section between any two instructions of a driver that has found
+ * the section before in the way. The new one is told of when it is in the way itself: not before,
+ * since it would not be told again. */
+static void moves_at_each_step(enum prudence_domain_kind kind)
+{
+    start(kind);
+    for (at_step = steps = 0; steps >= at_step; at_step++) {
+        does(&reader, enters, NULL);
+        expect_to_be_told();
+        steps = 0;
+        step_through(drives_on, NULL, reader_moves_at_step);
+        if (steps > at_step)
+            expect_to_be_told();
+        does(&reader, leaves, NULL);
+        while (!drive())
+            ;
+    }
+    assert_true(at_step > 50);
+    end();
+}
+
+TEST(a_newer_section_is_told_of_when_it_is_in_the_way)
+{
+    moves_at_each_step(PRUDENCE_DOMAIN_MEMB);
+    moves_at_each_step(PRUDENCE_DOMAIN_QSBR);
+}
+#endif
 
 /* ----------------------------------------------------------------------------------- its end */
 

@@ -13,18 +13,32 @@
 
 #define MOST_IN_BATCH (1 << 20)
 
+/* Returns whether the family has the loops that the scenario counts, and that of its readers. */
+static bool has_loops(const struct family *family, const struct scenario *scenario)
+{
+    const unsigned needed = (scenario->counted & ~HELPERS) | COUNTS(scenario->reader);
+
+    for (unsigned loop = 0; loop < LOOP_COUNT; loop++)
+        if (needed & COUNTS(loop) && !family->loops[loop])
+            return false;
+    return true;
+}
+
 static bool fits(const struct subject *subject, const struct scenario *scenario)
 {
     if (subject->family->floor)
         return scenario->compares;
-    return subject->family->deferring || !scenario->deferring;
+    return (subject->family->deferring || !scenario->deferring) &&
+           has_loops(subject->family, scenario);
 }
 
 static const char *why_not(const struct subject *subject, const struct scenario *scenario)
 {
     if (fits(subject, scenario))
         return "has no batches";
-    return subject->family->floor ? "is a floor of pairs" : "defers nothing";
+    if (subject->family->floor)
+        return "is a floor of pairs";
+    return subject->family->deferring ? "has readers that name single objects" : "defers nothing";
 }
 
 static bool is_chosen(const struct choices *choices, struct choice choice)

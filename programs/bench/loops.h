@@ -139,7 +139,11 @@ TEMPLATE void loop_stay(struct worker *worker, const struct operations *op)
     struct timespec stay = {.tv_sec = stay_ms / 1000, .tv_nsec = stay_ms % 1000 * 1000000L};
 
     while (worker_goes_on(worker)) {
+        if (op->relink)
+            op->relink(worker->pool);
         op->read_lock();
+        if (op->relink)
+            op->relink(worker->pool); /* so that the reader keeps a retired object, as others do */
         nanosleep(&stay, NULL);
         op->read_unlock();
         worker_did(worker, 1, 0);
@@ -423,6 +427,21 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
         [LOOP_DEMAND] = name##_demand,     [LOOP_STAY] = name##_stay,                              \
         [LOOP_PRODUCE] = name##_produce,   [LOOP_CONSUME] = name##_consume,                        \
         [LOOP_TREE] = name##_tree,         [LOOP_DESTROY] = name##_destroy,                        \
+    }
+
+/* The same for families whose readers name single objects: the loops that search nothing. */
+#define NAMING_LOOPS(name)                                                                         \
+    FAMILY_LOOP(name, pairs)                                                                       \
+    FAMILY_LOOP(name, replace)                                                                     \
+    FAMILY_LOOP(name, read)                                                                        \
+    FAMILY_LOOP(name, stay)
+
+#define NAMING_MEMBERS(name)                                                                       \
+    .operations = &name##_operations, .loops = {                                                   \
+                                          [LOOP_PAIRS] = name##_pairs,                             \
+                                          [LOOP_REPLACE] = name##_replace,                         \
+                                          [LOOP_READ] = name##_read,                               \
+                                          [LOOP_STAY] = name##_stay,                               \
     }
 
 #endif /* BENCH_LOOPS_H */

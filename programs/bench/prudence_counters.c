@@ -7,9 +7,10 @@
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
 
-struct prudence_cache *prudence_counted_cache(size_t object_size)
+struct prudence_cache *prudence_counted_cache(size_t object_size, struct prudence_domain *domain)
 {
-    struct prudence_cache *cache = prudence_cache_create("bench", object_size, NULL);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache = prudence_cache_create("bench", object_size, &attr);
 
     if (!cache) {
         perror("prudence-bench: prudence_cache_create");

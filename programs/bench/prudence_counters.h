@@ -5,8 +5,11 @@
 
 #include "bench.h"
 
-/* Makes a slab cache, or ends the process. */
-struct prudence_cache *prudence_counted_cache(size_t object_size);
+struct prudence_domain;
+
+/* Makes a slab cache for the readers of that domain (NULL: the default domain), or ends the
+ * process. */
+struct prudence_cache *prudence_counted_cache(size_t object_size, struct prudence_domain *domain);
 
 /* For struct family: the number of objects latent now, counted by the library. */
 uint64_t prudence_latent(uint64_t retired);

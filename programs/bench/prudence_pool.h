@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Families whose pool is a slab cache of Prudence. */
+/* Families whose pool is a slab cache of Prudence. A file that includes this defines POOL_DOMAIN if
+ * the readers are not those of the default domain. */
 #ifndef BENCH_PRUDENCE_POOL_H
 #define BENCH_PRUDENCE_POOL_H
 
@@ -9,9 +10,13 @@
 #include "loops.h"
 #include "prudence_counters.h"
 
+#ifndef POOL_DOMAIN
+#define POOL_DOMAIN NULL
+#endif
+
 static union pool pool_create(size_t object_size)
 {
-    return (union pool){.cache = prudence_counted_cache(object_size)};
+    return (union pool){.cache = prudence_counted_cache(object_size, POOL_DOMAIN)};
 }
 
 static inline void pool_destroy(union pool pool)

@@ -16,7 +16,9 @@ static const char *refuse(const struct config *config)
 const struct scenario scenario_readers = {
     .name = "readers",
     .summary = "lock and unlock; --threads is the number of update-heavy writers beside it",
-    .subjects = "prudence,prudence-fenced,prudence-free,urcu+glibc,urcu-mb+glibc,ck-epoch+glibc",
+    .subjects =
+        "prudence,prudence-fenced,prudence-free,epoch,hazard,hazard-fenced,urcu+glibc,"
+        "urcu-mb+glibc,ck-epoch+glibc,ck-hp+glibc",
     .options = "",
     .pair = "a read-side section entered and left",
     .deferring = true,

@@ -16,7 +16,7 @@ static const char *refuse(const struct config *config)
 const struct scenario scenario_stall = {
     .name = "stall",
     .summary = "allocate and retire while a reader stays in its section",
-    .subjects = "prudence,urcu+*,ck-epoch+*",
+    .subjects = "prudence,epoch,hazard,urcu+*,ck-epoch+*,ck-hp+*",
     .options = "by",
     .pair = "an object allocated and retired",
     .deferring = true,

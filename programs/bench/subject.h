@@ -35,8 +35,10 @@ struct operations {
     void (*discard)(union pool pool, void *object); /* frees an object that no reader has seen */
     void (*retire_timed)(union pool pool, void *object); /* the callback records the latency */
     void (*poll)(void); /* calls callbacks that are due, if the thread must do so; or NULL */
-    void (*read_lock)(void);
+    void (*read_lock)(
+        void); /* of families whose readers name objects: name the one that is linked */
     void (*read_unlock)(void);
+    void (*relink)(union pool pool); /* links a new object, and retires the old one; or NULL */
     /* retire_timed records the latency; otherwise the object's next allocation does */
     bool times_callbacks;
 };
@@ -77,7 +79,7 @@ struct family {
     uint64_t (*latent)(uint64_t retired);
     void (*report)(struct run *run, json_t *result); /* adds counters */
     const struct operations *operations;
-    loop_function *loops[LOOP_COUNT];
+    loop_function *loops[LOOP_COUNT]; /* NULL: the family cannot */
 };
 
 struct allocator {

@@ -112,6 +112,18 @@ class Summary(unittest.TestCase):
         self.assertIn("missed in 1 of 2\n", tables["targets"])
         self.assertNotIn("storm", page)  # a part that was not measured has no target
 
+    def test_ways_to_read_are_of_three_parts(self):
+        def pair(readers, cpu):
+            return row("hazard", cpu=cpu) | {"threads": 1, "readers": readers}
+
+        parts = {"reading": [pair(0, 5), pair(1, 6)], "readers": [row("hazard", cpu=1.5) | {"threads": 0}],
+                 "stall": [row("hazard", cpu=40) | {"stay_ms": stay, "latent_peak_bytes": stay * 10**6} for stay in (10, 100)]}
+        with tempfile.TemporaryDirectory() as folder:
+            for part, rows in parts.items():
+                Path(folder, f"{part}.json").write_text(json.dumps(document(rows)))
+            subprocess.run([ROOT / "tools/bench/report", folder], check=True, capture_output=True, timeout=100)
+            lines = Path(folder, "summary/reading.csv").read_text().splitlines()
+        self.assertEqual(lines[1], "hazard,,1.50,–,5.00,6.00,40.00,100.0")
 
     def test_floors(self):
         ratio = {"subject": "plain+glibc", "ratio": 0.751, "min": 0.7, "max": 0.809}
@@ -132,13 +144,13 @@ class Bench(unittest.TestCase):
         for word in ("--help", "-h"):
             done = self.call(word)
             self.assertEqual(done.returncode, 0)
-            self.assertIn("Parts: readers pairs", done.stdout)
+            self.assertIn("Parts: readers reading pairs", done.stdout)
             self.assertNotIn("written", done.stdout)
 
     def test_an_unknown_part_is_named(self):
         done = self.call("pairs", "pears")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("bench: 'pears' is none of: readers pairs", done.stderr)
+        self.assertIn("bench: 'pears' is none of: readers reading pairs", done.stderr)
         self.assertEqual(done.stdout, "")
 
     def test_every_part_is_known(self):

@@ -293,6 +293,24 @@ def stall(results, summary):
                                                    for row in results.rows("stall")])
 
 
+def reading(results, summary):
+    """Each way to read: sections, epochs, names of single objects."""
+    def ns_of(part, family, **wanted):
+        row = next((row for row in results.rows(part, **wanted) if row["subject"].partition("+")[0] == family), None)
+        return f'{row["ns_per_pair_cpu"]:.2f}' if row else "–"
+
+    lines = []
+    for pair in results.rows("reading", readers=0):
+        subject, _, allocator = pair["subject"].partition("+")
+        stays = results.row("stall", subject=pair["subject"], stay_ms=100)
+        lines.append({"subject": subject, "malloc": allocator, "read": ns_of("readers", subject, threads=0),
+                      "read beside a writer": ns_of("readers", subject, threads=1), "pair": ns_of("reading", subject, readers=0),
+                      "pair beside a busy reader": ns_of("reading", subject, readers=1),
+                      "pair beside one that stays": f'{stays["ns_per_pair_cpu"]:.2f}' if stays else "–",
+                      "garbage beside it, MB": mb("latent_peak_bytes")(stays) if stays else "–"})
+    summary.table("reading", "Ways to read, ns of CPU", lines, "A reader that stays is inside, or names one object, for 100 ms at a time.")
+
+
 def recycle(results, summary):
     summary.table("recycle", "Retire on one CPU, allocate on another", [cells(row, "subject", "sizes", "ns", "peak, MB", "growth in the second half, MB")
                                                                        for row in results.rows("recycle") + results.rows("mixed")])
@@ -386,7 +404,7 @@ def versions(results):
     return ", ".join(sorted(found))
 
 
-SECTIONS = (pairs, floors, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu, variants, growth,
+SECTIONS = (pairs, floors, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, reading, recycle, destroy, rcu, variants, growth,
             malloc, public)
 
 

@@ -13,7 +13,7 @@
  * them as ever: unlink, then prudence_cache_free_deferred(). An object of any other domain is not
  * protected. An object waits while a slot of any thread holds an address inside it, so marks in the
  * low bits of a pointer do no harm. An object of another kind is retired with a deleter
- * (prudence_hazard_retire).
+ * (prudence_hazard_retire). Tables and logs need sections, so none can be made in such a domain.
  *
  * A slot names one object at a time. Rules for readers:
  *   - An object is protected from a call of protect or try_protect that found it, until the slot

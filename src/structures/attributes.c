@@ -5,6 +5,9 @@
 
 #include <errno.h>
 
+#include <prudence/structure.h>
+
+#include "os/os.h"
 #include "valid_attr.h"
 #include "valid_name.h"
 
@@ -17,6 +20,19 @@ bool attributes_take(const char *what, const char *name, const char *structure, 
     if (name_is_valid(what, name) &&
         (!given || attr_take(&names, given, attributes, size, sizeof(size_t))))
         return true;
+    errno = EINVAL;
+    return false;
+}
+
+bool attributes_domain_is_valid(const char *what, const char *name,
+                                const struct prudence_domain *domain)
+{
+    if (prudence_domain_kind_of(domain) != PRUDENCE_DOMAIN_HAZARD)
+        return true;
+    os_report(
+        "%s: '%s': the domain is of kind hazard, whose readers have no sections; choose another "
+        "kind, or a set with a member of another kind",
+        what, name);
     errno = EINVAL;
     return false;
 }

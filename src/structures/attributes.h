@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct prudence_domain;
+
 /*
  * Copies the attributes that the caller of the public function `what` gave for the table of this
  * name; NULL means defaults, which are 0. `structure` names the type of *attributes, which begins
@@ -14,5 +16,11 @@
  */
 bool attributes_take(const char *what, const char *name, const char *structure, const void *given,
                      void *attributes, size_t size);
+
+/* Returns whether `domain` (NULL: the default domain) has sections, which the readers of a table
+ * need. If not, reports that for the function `what` and the table of this name, with errno
+ * EINVAL. */
+bool attributes_domain_is_valid(const char *what, const char *name,
+                                const struct prudence_domain *domain);
 
 #endif /* STRUCTURES_ATTRIBUTES_H */

@@ -102,7 +102,8 @@ struct prudence_hash *prudence_hash_create(const char *name, const struct pruden
     struct prudence_hash_attr known;
     struct hash_table *table;
 
-    if (!attributes_take(what, name, "prudence_hash_attr", attr, &known, sizeof known))
+    if (!attributes_take(what, name, "prudence_hash_attr", attr, &known, sizeof known) ||
+        !attributes_domain_is_valid(what, name, known.domain))
         return NULL;
     table = hash_make(what, name, &known);
     return table ? &table->public : NULL;

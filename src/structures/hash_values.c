@@ -160,7 +160,8 @@ prudence_hash_values_create(const char *name, const struct prudence_hash_values_
     struct hash_table *table;
 
     if (!attributes_take(what, name, "prudence_hash_values_attr", attr, &known, sizeof known) ||
-        !values_flags_are_valid(what, name, &known))
+        !values_flags_are_valid(what, name, &known) ||
+        !attributes_domain_is_valid(what, name, known.domain))
         return NULL;
     of_table.buckets = known.buckets;
     of_table.buckets_most = known.buckets_most;

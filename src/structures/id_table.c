@@ -57,7 +57,8 @@ static bool ids_read_attributes(const char *name, const struct prudence_id_table
 {
     static const char what[] = "prudence_id_table_create";
 
-    if (!attributes_take(what, name, "prudence_id_table_attr", given, attr, sizeof *attr))
+    if (!attributes_take(what, name, "prudence_id_table_attr", given, attr, sizeof *attr) ||
+        !attributes_domain_is_valid(what, name, attr->domain))
         return false;
     if (!attr->ids_most || attr->ids_most >= attr->ids)
         return true;

@@ -17,6 +17,7 @@
 #include "base/atomic.h"
 #include "os/os.h"
 #include "race_detector.h"
+#include "structures/attributes.h"
 #include "structures/waiting.h"
 
 #include <prudence/rcu.h>
@@ -41,13 +42,16 @@ struct prudence_log {
 
 struct prudence_log *prudence_log_create(size_t bytes, struct prudence_domain *domain)
 {
+    static const char what[] = "prudence_log_create";
     struct prudence_log *log;
 
     if (bytes < 8 || bytes > BYTES_MOST) {
-        os_report("prudence_log_create: %zu bytes: not from 8 to 2 to the power of 40", bytes);
+        os_report("%s: %zu bytes: not from 8 to 2 to the power of 40", what, bytes);
         errno = EINVAL;
         return NULL;
     }
+    if (!attributes_domain_is_valid(what, "log", domain))
+        return NULL;
     bytes = round_up(bytes, 8);
     log = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *log);
     if (!log)

@@ -88,7 +88,8 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
     struct prudence_map_attr known;
 
     if (!attributes_take(what, name, "prudence_map_attr", attr, &known, sizeof known) ||
-        !map_flags_are_valid(what, name, known.flags, known.reserved))
+        !map_flags_are_valid(what, name, known.flags, known.reserved) ||
+        !attributes_domain_is_valid(what, name, known.domain))
         return NULL;
     return map_make(name, known.flags & PRUDENCE_MAP_BYTES, known.domain);
 }

@@ -89,7 +89,8 @@ struct prudence_map_values *prudence_map_values_create(const char *name,
     bool bytes;
 
     if (!attributes_take(what, name, "prudence_map_values_attr", attr, &known, sizeof known) ||
-        !map_flags_are_valid(what, name, known.flags, known.reserved))
+        !map_flags_are_valid(what, name, known.flags, known.reserved) ||
+        !attributes_domain_is_valid(what, name, known.domain))
         return NULL;
     bytes = known.flags & PRUDENCE_MAP_VALUES_BYTES;
     map = map_make(name, bytes, known.domain);

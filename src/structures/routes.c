@@ -66,7 +66,8 @@ static bool routes_read_attributes(const char *name, const struct prudence_route
 {
     static const char what[] = "prudence_routes_create";
 
-    if (!attributes_take(what, name, "prudence_routes_attr", given, attr, sizeof *attr))
+    if (!attributes_take(what, name, "prudence_routes_attr", given, attr, sizeof *attr) ||
+        !attributes_domain_is_valid(what, name, attr->domain))
         return false;
     if (attr->family > PRUDENCE_ROUTES_IPV6)
         os_report("%s: '%s': attr->family is %u, not of enum prudence_routes_family", what, name,

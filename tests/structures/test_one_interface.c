@@ -13,6 +13,7 @@
 #include <prudence/log.h>
 #include <prudence/routes.h>
 
+#include "support/gp_child.h"
 #include "support/updates.h"
 
 #define OBJECTS 1000u
@@ -149,11 +150,9 @@ TEST(tables_without_a_name_are_refused)
     }
 }
 
-#define ATTR(kind, ...)                                                                            \
-    makes_##kind, &(struct prudence_##kind##_attr)                                                 \
-    {                                                                                              \
-        .size = sizeof(struct prudence_##kind##_attr), __VA_ARGS__                                 \
-    }
+#define ATTRIBUTES(kind, ...)                                                                      \
+    (&(struct prudence_##kind##_attr){.size = sizeof(struct prudence_##kind##_attr), __VA_ARGS__})
+#define ATTR(kind, ...) makes_##kind, ATTRIBUTES(kind, __VA_ARGS__)
 
 TEST(values_that_no_member_has_are_refused)
 {
@@ -179,6 +178,50 @@ TEST(values_that_no_member_has_are_refused)
 
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
         refuses(bad[i].makes, "test", bad[i].attr);
+}
+
+static int are_refused_in(void *of)
+{
+    struct prudence_domain *domain = of;
+    const struct {
+        bool (*makes)(const char *name, const void *attr);
+        const void *attr;
+    } bad[] = {
+        {ATTR(hash, .domain = domain)},       {ATTR(hash_values, .domain = domain)},
+        {ATTR(id_table, .domain = domain)},   {ATTR(map, .domain = domain)},
+        {ATTR(map_values, .domain = domain)}, {ATTR(routes, .domain = domain)},
+    };
+
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refuses(bad[i].makes, "test", bad[i].attr);
+    errno = 0;
+    assert_null(prudence_log_create(64, domain));
+    assert_int_equal(errno, EINVAL);
+    return 0;
+}
+
+/* Readers of hazard pointers have none. A set with them and others has those of the others. */
+TEST(domains_without_sections_are_refused)
+{
+    static const char *const what[] = {"hash_create: 'test'",       "hash_values_create: 'test'",
+                                       "id_table_create: 'test'",   "map_create: 'test'",
+                                       "map_values_create: 'test'", "routes_create: 'test'",
+                                       "log_create: 'log'"};
+    struct prudence_domain *hazard = prudence_domain_create("h", PRUDENCE_DOMAIN_HAZARD, NULL);
+    struct prudence_domain *members[] = {hazard, prudence_default_domain()};
+    struct prudence_domain *set = prudence_domain_create_set("both", members, 2);
+    struct child_result result;
+    char text[100];
+
+    child_run(are_refused_in, hazard, &result);
+    assert_true(child_exited_with(&result, 0));
+    for (unsigned i = 0; i < sizeof what / sizeof what[0]; i++) {
+        snprintf(text, sizeof text, "prudence_%s: the domain is of kind hazard", what[i]);
+        assert_true(child_said(&result, text));
+    }
+    assert_true(makes_hash("test", ATTRIBUTES(hash, .domain = set)));
+    assert_int_equal(prudence_domain_destroy(set), 0);
+    assert_int_equal(prudence_domain_destroy(hazard), 0);
 }
 
 /* ---------------------------------------------------------------------------------- destruction */

@@ -566,19 +566,21 @@ prudence_domain_create_external(const char *name, const struct prudence_domain_o
 
 /*
  * A reader that keeps a grace period from ending for longer than the option stall_timeout is
- * reported once, on standard error and to the hook, if there is one (NULL: none). The thread that
- * drives the grace period calls the hook, so perhaps inside an allocation or a deferral, with no
- * lock of the library held. The hook may use the library, but not wait for a grace period. `stall`
- * and everything that it points to are valid until the hook returns.
+ * reported once, on standard error and to the hook, if there is one (NULL: none). So is a hazard
+ * pointer that names one address for that long. The thread that drives the grace period calls the
+ * hook, so perhaps inside an allocation or a deferral, with no lock of the library held. The hook
+ * may use the library, but not wait for a grace period. `stall` and all that it points to, except
+ * `object`, are valid until the hook returns.
  */
 struct prudence_stall {
     size_t size; /* sizeof(struct prudence_stall) */
     const char *domain;
     const char *thread_name; /* "" where `thread` is 0 */
-    int thread;              /* kernel thread id; 0: unknown (external domain, down_read) */
-    uint64_t nanoseconds;    /* how long the reader has been in the way */
-    void *const *frames;     /* return addresses, innermost first, under stall_trace=1 */
-    unsigned frame_count;    /* 0: none, or the thread did not answer */
+    int thread; /* kernel id; 0: unknown (external domain, down_read, a movable hazard pointer) */
+    uint64_t nanoseconds; /* how long the reader has been in the way */
+    void *const *frames;  /* return addresses, innermost first, under stall_trace=1 */
+    unsigned frame_count; /* 0: none, or the thread did not answer */
+    const void *object;   /* the address that a hazard pointer names; NULL: a section */
 };
 typedef void (*prudence_stall_hook)(const struct prudence_stall *stall, void *argument);
 PRUDENCE_API void prudence_stall_hook_set(prudence_stall_hook hook, void *argument);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include <prudence/hazard.h>
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
 
@@ -203,6 +204,64 @@ TEST(the_hook_is_told_what_the_report_says)
     child_run(stall_with_hook, NULL, &result);
     assert_child_result(&result);
     assert_int_equal(child_count(&result, "stall:"), 2);
+}
+
+static struct prudence_hazard *hazard;
+static int named_object[2];
+
+static void *names_an_object(void *reader)
+{
+    hazard = prudence_hazard_acquire();
+    prudence_hazard_set(hazard, &named_object[0]);
+    named_reader(reader);
+    prudence_hazard_release(hazard);
+    return NULL;
+}
+
+static bool was_told_of(const void *object, int thread)
+{
+    return told.object == object && told.thread == thread && !strcmp(told_domain, "hazards") &&
+           !strcmp(told_name, thread ? "slow-reader" : "");
+}
+
+/* A thread keeps one name, then another; a slot of no thread keeps one as well. */
+static int hazards_that_stay(void *unused)
+{
+    struct prudence_domain *domain =
+        prudence_domain_create("hazards", PRUDENCE_DOMAIN_HAZARD, NULL);
+    struct prudence_hazard *movable = prudence_hazard_acquire_movable();
+    struct held_reader reader = {.domain = NULL};
+    bool told_of_thread, told_of_movable;
+
+    gp_stall_timeout = 1;
+    prudence_stall_hook_set(note_stall, &told);
+    sem_init(&reader.inside, 0, 0);
+    sem_init(&reader.leave, 0, 0);
+    pthread_create(&reader.thread, NULL, names_an_object, &reader);
+    sem_wait(&reader.inside);
+    poll_until_told(domain, 1);
+    for (int i = 0; i < 10; i++)
+        prudence_domain_poll_state(domain, prudence_domain_start_poll(domain));
+    told_of_thread = told_times == 1 && was_told_of(&named_object[0], reader.tid);
+    held_reader_end(&reader);
+    prudence_hazard_set(movable, &named_object[1]);
+    poll_until_told(domain, 2);
+    told_of_movable = told_times == 2 && was_told_of(&named_object[1], 0);
+    prudence_hazard_release(movable);
+    return told_of_thread && told_of_movable && !prudence_domain_destroy(domain) ? 42 : 1;
+}
+
+TEST(hazard_pointers_that_stay_are_reported)
+{
+    struct child_result result;
+    char text[100];
+
+    child_run(hazards_that_stay, NULL, &result);
+    assert_child_result(&result);
+    assert_int_equal(child_count(&result, "stall:"), 2);
+    assert_true(child_said(&result, "stall: a hazard pointer of thread 'slow-reader' (tid "));
+    snprintf(text, sizeof text, "a movable hazard pointer has named %p", (void *)&named_object[1]);
+    assert_true(child_said(&result, text));
 }
 
 /* Not static, so that the trace can find the name. */

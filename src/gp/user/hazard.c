@@ -32,14 +32,15 @@
 #include "gp/user/hazard_names.h"
 #include "gp/user/mode.h"
 #include "gp/user/slots.h"
+#include "gp/user/stall.h"
 
 #define ROUND_NAMES 248
 
 struct hazard_round {
     uint32_t driving; /* taken by compare-and-swap; guards the rest */
     uint32_t count;
-    bool under_way;
-    uint64_t goal;
+    bool under_way, reported;
+    uint64_t goal, began; /* began: ns */
     struct {
         const struct prudence_hazard *slot;
         const void *name;
@@ -102,6 +103,8 @@ static void hazard_round_begin(struct prudence_domain *domain, struct hazard_rou
         round->seen[round->count].slot = slot;
         round->seen[round->count++].name = name;
     }
+    round->began = os_clock_ns();
+    round->reported = false;
     round->under_way = true;
 }
 
@@ -116,6 +119,19 @@ static void round_look(struct hazard_round *round)
     round->count = kept;
 }
 
+/* Reports all names that have been there since the round began, once, after the time of a stall. */
+static void round_report(struct prudence_domain *domain, struct hazard_round *round)
+{
+    const uint64_t timeout = load_relaxed(&gp_stall_timeout);
+    const uint64_t stayed = os_clock_ns() - round->began;
+
+    if (!timeout || round->reported || stayed < timeout)
+        return;
+    round->reported = true;
+    for (unsigned i = 0; i < round->count; i++)
+        stall_report(domain, hazard_slots_thread(round->seen[i].slot), round->seen[i].name, stayed);
+}
+
 static void round_drive(struct prudence_domain *domain, struct hazard_round *round)
 {
     if (round->under_way)
@@ -126,6 +142,7 @@ static void round_drive(struct prudence_domain *domain, struct hazard_round *rou
         return;
     if (round->count) {
         hazard_slots_reap();
+        round_report(domain, round);
         return;
     }
     round->under_way = false;

@@ -309,6 +309,15 @@ bool hazard_slots_thread_names(void)
     return names;
 }
 
+/* Returns the id of the thread that the slot belongs to; 0: none now, or any that wants it. */
+int hazard_slots_thread(const struct prudence_hazard *slot)
+{
+    const struct prudence_hazards *record = prudence_hazard_record_(slot);
+    const int32_t thread = load_relaxed(&record->thread);
+
+    return thread <= 0 || load_relaxed(&record->movable) & bit_of(record, slot) ? 0 : thread;
+}
+
 /* ------------------------------------------------------------------------------ ends of threads */
 
 static void report_end(const struct prudence_hazards *record, int32_t thread, const void *name)

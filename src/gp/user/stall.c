@@ -5,7 +5,7 @@
  * hook. A report has the thread's name and id, the time that the section has been in the way of a
  * grace period, and optionally (stall_trace) the thread's trace. Any driver may note or report;
  * races lose only a little of the duration. Readers without a slot are reported once for each grace
- * period that they hold up.
+ * period that they hold up. Hazard pointers are noted by their scheme, and reported here.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -86,18 +86,45 @@ static void report_thread(const struct prudence_stall *stall)
         "%llu ms",
         stall->thread_name, stall->thread, stall->domain,
         (unsigned long long)(stall->nanoseconds / 1000000));
-    if (!load_relaxed(&gp_stall_trace))
+}
+
+static void report_hazard(const struct prudence_stall *stall)
+{
+    const unsigned long long ms = stall->nanoseconds / 1000000;
+
+    if (stall->thread)
+        os_report(
+            "stall: a hazard pointer of thread '%s' (tid %d) has named %p, and kept a grace "
+            "period of domain '%s' from ending, for %llu ms",
+            stall->thread_name, stall->thread, stall->object, stall->domain, ms);
+    else
+        os_report(
+            "stall: a movable hazard pointer has named %p, and kept a grace period of domain "
+            "'%s' from ending, for %llu ms",
+            stall->object, stall->domain, ms);
+}
+
+static void report(const struct prudence_stall *stall, const struct prudence_domain *domain)
+{
+    if (stall->object)
+        report_hazard(stall);
+    else if (stall->thread)
+        report_thread(stall);
+    else
+        report_nameless(stall, domain);
+    if (!stall->thread || !load_relaxed(&gp_stall_trace))
         return;
     os_report("  that thread is now at:");
     os_trace_print(stall->frames, stall->frame_count);
 }
 
-static void stall_report(struct prudence_domain *domain, struct reader_slot *slot, uint64_t stayed)
+void stall_report(struct prudence_domain *domain, int thread, const void *object, uint64_t stayed)
 {
     struct prudence_stall stall = {.size = sizeof stall,
                                    .domain = domain->name,
-                                   .thread = slot->thread,
-                                   .nanoseconds = stayed};
+                                   .thread = thread,
+                                   .nanoseconds = stayed,
+                                   .object = object};
     void *frames[OS_TRACE_MAX];
     char name[OS_THREAD_NAME_MAX] = "";
     int cancelable, saved_errno = errno;
@@ -110,10 +137,7 @@ static void stall_report(struct prudence_domain *domain, struct reader_slot *slo
     if (stall.thread && load_relaxed(&gp_stall_trace))
         stall.frame_count =
             os_thread_trace(stall.thread, frames, OS_TRACE_MAX, STALL_TRACE_PATIENCE_NS);
-    if (stall.thread)
-        report_thread(&stall);
-    else
-        report_nameless(&stall, domain);
+    report(&stall, domain);
     add_relaxed(&domain->stalls, 1);
     os_probe4(stall, domain, domain->name, stall.thread, stayed);
     call_hook(&stall);
@@ -161,5 +185,5 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
     if (!timeout || reported == section || stayed < (int64_t)timeout)
         return;
     if (compare_exchange(&slot->stall_reported, &reported, section))
-        stall_report(domain, slot, (uint64_t)stayed);
+        stall_report(domain, slot->thread, NULL, (uint64_t)stayed);
 }

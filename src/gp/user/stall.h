@@ -13,6 +13,9 @@ void gp_stall_trace_prime(void); /* may allocate */
 
 #define STALL_TRACE_PATIENCE_NS 20000000 /* for a reader's trace: the asking thread may allocate */
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
+/* Reports a section, or a hazard pointer that names `object`, after `stayed` ns. `thread`: 0 if not
+ * known. The caller holds no lock, and calls once for each. */
+void stall_report(struct prudence_domain *domain, int thread, const void *object, uint64_t stayed);
 /* ns; when the section was first found in the way */
 uint64_t stall_since(const struct reader_slot *slot);
 void stall_fork_prepare(void);

@@ -15,26 +15,44 @@ struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
 struct list slab_caches = {&slab_caches, &slab_caches};
 struct list slab_cold_caches = {&slab_cold_caches, &slab_cold_caches};
 
-static struct prudence_cache *first_after(const struct list *caches, uint64_t number)
+/* Where the last search of each list ended: an item of the list, or its head. A walk goes on from
+ * there, so it costs one step for each cache. Under the lock. */
+static struct list *found = &slab_caches, *found_cold = &slab_cold_caches;
+
+static struct prudence_cache *cache_at(struct list *item)
 {
-    struct list *item;
+    return list_entry(item, struct prudence_cache, link);
+}
 
-    list_for_each(item, caches)
-    {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+/* Returns the first cache above `number`, and leaves *from at the last one that is not. */
+static struct prudence_cache *first_after(struct list *caches, struct list **from, uint64_t number)
+{
+    struct list *item = *from;
 
-        if (cache->number > number)
-            return cache;
-    }
-    return NULL;
+    if (item != caches && cache_at(item)->number > number)
+        item = caches;
+    while (item->next != caches && cache_at(item->next)->number <= number)
+        item = item->next;
+    *from = item;
+    return item->next == caches ? NULL : cache_at(item->next);
 }
 
 struct prudence_cache *all_caches_after(uint64_t number)
 {
-    struct prudence_cache *cache = first_after(&slab_caches, number);
-    struct prudence_cache *cold = first_after(&slab_cold_caches, number);
+    struct prudence_cache *cache = first_after(&slab_caches, &found, number);
+    struct prudence_cache *cold = first_after(&slab_cold_caches, &found_cold, number);
 
     return cache && (!cold || cache->number < cold->number) ? cache : cold;
+}
+
+/* Takes the cache from its list. The caller holds the lock. */
+void all_caches_remove(struct prudence_cache *cache)
+{
+    if (found == &cache->link)
+        found = cache->link.previous;
+    if (found_cold == &cache->link)
+        found_cold = cache->link.previous;
+    list_remove(&cache->link);
 }
 
 /* Visits all caches that are not cold. */

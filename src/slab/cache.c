@@ -417,7 +417,7 @@ static void list_as_warm(struct prudence_cache *cache)
 {
     struct list *before = slab_caches.previous;
 
-    list_remove(&cache->link);
+    all_caches_remove(cache);
     while (before != &slab_caches &&
            list_entry(before, struct prudence_cache, link)->number > cache->number)
         before = before->previous;
@@ -554,7 +554,7 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     *live = live_objects(cache);
     empty = slabs_left(cache) == 0;
     if (empty)
-        list_remove(&cache->link);
+        all_caches_remove(cache);
     else
         cpu_cache_release_all(cache, &empty, fenced);
     os_lock_release(&slab_caches_lock);
@@ -564,7 +564,7 @@ static bool retire(struct prudence_cache *cache, size_t *live)
 static void destroy_cold(struct prudence_cache *cache)
 {
     os_lock_take(&slab_caches_lock);
-    list_remove(&cache->link);
+    all_caches_remove(cache);
     os_lock_release(&slab_caches_lock);
     gp_domain_put(cache->domain);
     extensions_cache_going(cache);

@@ -55,6 +55,43 @@ template <class V> [[nodiscard]] std::optional<std::remove_cv_t<V>> copy_of(V *f
     return *found;
 }
 
+// The look-ups of hash_map and map. A Map has value_of(key), called inside a region, which returns
+// the value's address or nullptr.
+template <class Map, class K, class V> class lookups
+{
+    static_assert(std::is_same_v<V, std::remove_cv_t<V>>, "find() adds the const");
+
+  public:
+    using key_type = K;
+    using mapped_type = V;
+    using lookup_key = detail::lookup_key<K>;
+
+    // Returns the value of the key, which lives until the guard ends, or nullptr.
+    [[nodiscard]] const V *find(lookup_key key, const guard &) const noexcept
+    {
+        return static_cast<const Map *>(this)->value_of(key);
+    }
+
+    // Returns a copy of the value.
+    [[nodiscard]] std::optional<V> get(lookup_key key) const
+    {
+        guard inside;
+
+        return copy_of(find(key, inside));
+    }
+
+    [[nodiscard]] bool contains(lookup_key key) const noexcept
+    {
+        guard inside;
+
+        return find(key, inside) != nullptr;
+    }
+
+  protected:
+    lookups() = default;
+    ~lookups() = default;
+};
+
 } // namespace detail
 } // namespace prudence
 

@@ -60,13 +60,14 @@ inline prudence_hash_node *hash_lookup(const prudence_hash *table, std::uint64_t
 
 } // namespace detail
 
-template <class K, class V, class Hash = key_hash<K>, class Equal = std::equal_to<>> class hash_map
+// find(key, guard), get(key) and contains(key) are in detail::lookups.
+template <class K, class V, class Hash = key_hash<K>, class Equal = std::equal_to<>>
+class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
 {
-    static_assert(std::is_same_v<V, std::remove_cv_t<V>>, "find() adds the const");
+    using base = detail::lookups<hash_map, K, V>;
+    friend base;
 
   public:
-    using key_type = K;
-    using mapped_type = V;
     using lookup_key = detail::lookup_key<K>;
 
     // `name` is in statistics and messages. The table has room for this number of elements at first.
@@ -92,29 +93,6 @@ template <class K, class V, class Hash = key_hash<K>, class Equal = std::equal_t
     ~hash_map()
     {
         static_cast<void>(prudence_hash_destroy(table_, end, nullptr));
-    }
-
-    // Returns the value of the key, which lives until the guard ends, or nullptr.
-    [[nodiscard]] const V *find(lookup_key key, const guard &) const noexcept
-    {
-        const element *found = lookup(key);
-
-        return found ? &found->value : nullptr;
-    }
-
-    // Returns a copy of the value.
-    [[nodiscard]] std::optional<V> get(lookup_key key) const
-    {
-        guard inside;
-
-        return detail::copy_of(find(key, inside));
-    }
-
-    [[nodiscard]] bool contains(lookup_key key) const noexcept
-    {
-        guard inside;
-
-        return find(key, inside) != nullptr;
     }
 
     // Calls f(key, value) for each element, in no order, until f returns false, if it returns
@@ -261,6 +239,13 @@ template <class K, class V, class Hash = key_hash<K>, class Equal = std::equal_t
         asked in{*this, key};
 
         return of(detail::hash_lookup(table_, in.hash, is_key, &in));
+    }
+
+    [[nodiscard]] const V *value_of(lookup_key key) const noexcept
+    {
+        const element *found = lookup(key);
+
+        return found ? &found->value : nullptr;
     }
 
     void retire(prudence_hash_node *old) noexcept

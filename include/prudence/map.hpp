@@ -149,15 +149,14 @@ template <class A> struct map_key<std::basic_string<char, std::char_traits<char>
 
 } // namespace detail
 
-template <class K, class V> class map
+// find(key, guard), get(key) and contains(key) are in detail::lookups.
+template <class K, class V> class map : public detail::lookups<map<K, V>, K, V>
 {
-    static_assert(std::is_same_v<V, std::remove_cv_t<V>>, "find() adds the const");
-
+    using base = detail::lookups<map, K, V>;
+    friend base;
     using kind = detail::map_key<K>;
 
   public:
-    using key_type = K;
-    using mapped_type = V;
     using lookup_key = detail::lookup_key<K>;
 
     // What ceiling() and its kin find.
@@ -206,29 +205,6 @@ template <class K, class V> class map
     ~map()
     {
         static_cast<void>(prudence_map_destroy(map_, end, nullptr));
-    }
-
-    // Returns the value of the key, which lives until the guard ends, or nullptr.
-    [[nodiscard]] const V *find(lookup_key key, const guard &) const noexcept
-    {
-        const element *found = lookup(key);
-
-        return found ? &found->value_ : nullptr;
-    }
-
-    // Returns a copy of the value.
-    [[nodiscard]] std::optional<V> get(lookup_key key) const
-    {
-        guard inside;
-
-        return detail::copy_of(find(key, inside));
-    }
-
-    [[nodiscard]] bool contains(lookup_key key) const noexcept
-    {
-        guard inside;
-
-        return lookup(key) != nullptr;
     }
 
     // Return the nearest element, which lives until the guard ends, or nullptr: the lowest that is
@@ -358,6 +334,13 @@ template <class K, class V> class map
     [[nodiscard]] element *lookup(lookup_key key) const noexcept
     {
         return of(detail::map_lookup(map_, kind::encode(key)));
+    }
+
+    [[nodiscard]] const V *value_of(lookup_key key) const noexcept
+    {
+        const element *found = lookup(key);
+
+        return found ? &found->value_ : nullptr;
     }
 
     template <class F> static void visit_all(prudence_map_walk *walk, prudence_map_node *at, F &f)

@@ -346,15 +346,19 @@ TEST(a_limit_that_the_user_set_is_the_ceiling)
 
 TEST(a_ceiling_lowered_below_what_is_deferred)
 {
+    uint64_t before;
     unsigned next;
 
     say(true, true, 0);
     begin(CEILING);
     next = defer_up_to(12 * UNIT);
+    before = totals().latent_limit_in_force;
     set("latent_ceiling", 6 * UNIT, 0);
     assert_int_equal(totals().latent_limit_in_force, 6 * UNIT);
     assert_false(limit_fits(stride, true));
-    assert_int_equal(defer_until_expiry(&next), 12 * UNIT);
+    /* Room that this CPU had reserved by then is used without a wait. On a loaded machine the limit
+     * had risen further, and there is more of it. */
+    assert_in_range(defer_until_expiry(&next), 12 * UNIT, before);
     held_reader_end(&reader);
     prudence_synchronize();
     prudence_cache_shrink(cache);

@@ -45,23 +45,32 @@ struct list destruct_hands = {&destruct_hands, &destruct_hands};
 
 /* ----------------------------------------------------------------------------------- one object */
 
-static uint64_t *pending_word(struct slab *slab, const void *object, unsigned epoch, uint64_t *bit)
+/* Where an object's pending bits are: one word of each epoch. */
+struct pending_place {
+    uint64_t *words[2], bit;
+};
+
+static struct pending_place pending_place(const struct slab *slab, const void *object)
 {
     unsigned index = slab_index(slab, object);
+    uint64_t *word = &pending_bits(slab, 0)[index / BITS_PER_WORD];
 
-    *bit = UINT64_C(1) << (index % BITS_PER_WORD);
-    return &pending_bits(slab, epoch)[index / BITS_PER_WORD];
+    return (struct pending_place){.words = {word, word + bits_words(slab->capacity)},
+                                  .bit = UINT64_C(1) << (index % BITS_PER_WORD)};
 }
 
-unsigned destruct_epoch(struct slab *slab, const void *object)
+static unsigned epoch_at(const struct pending_place *place)
 {
-    unsigned epoch = 0;
-    uint64_t bit;
+    if (load_relaxed(place->words[0]) & place->bit)
+        return 0;
+    return load_relaxed(place->words[1]) & place->bit ? 1 : DESTRUCT_NO_EPOCH;
+}
 
-    while (epoch < DESTRUCT_NO_EPOCH &&
-           !(load_relaxed(pending_word(slab, object, epoch, &bit)) & bit))
-        epoch++;
-    return epoch;
+unsigned destruct_epoch(const struct slab *slab, const void *object)
+{
+    struct pending_place place = pending_place(slab, object);
+
+    return epoch_at(&place);
 }
 
 /* Counts the object before another thread can find it. */
@@ -70,13 +79,12 @@ static void destruct_deferred(struct slab *slab, void *object, const char *what)
     const struct prudence_cache *cache = slab->cache;
     struct destruct_cache *own = destruct_of_cache(cache);
     unsigned epoch = load_relaxed(&own->pending_epoch) & 1;
-    uint64_t bit, *word = pending_word(slab, object, epoch, &bit);
+    struct pending_place place = pending_place(slab, object);
 
-    if (destruct_epoch(slab, object) != DESTRUCT_NO_EPOCH ||
-        __atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)
+    if (epoch_at(&place) != DESTRUCT_NO_EPOCH ||
+        __atomic_fetch_or(place.words[epoch], place.bit, __ATOMIC_RELAXED) & place.bit)
         misuse_report_double(slab, object, true, "deferred free");
     (void)what;
-    add_relaxed(&destruct_of(slab)->pending, 1);
     if (add_relaxed(&own->pending[epoch], 1))
         return;
     /* Starts the worker at the first deferral, before a thread with locks held needs one. */
@@ -110,13 +118,11 @@ static void destruct_freed(struct slab *slab, void *object, const char *what)
 /* Returns false if another thread has cleared the bit. */
 static bool clear_bit(struct destruct_run *run, const void *object)
 {
-    uint64_t bit, *word;
+    struct pending_place place = pending_place(run->slab, object);
 
-    run->epoch = destruct_epoch(run->slab, object);
-    if (run->epoch == DESTRUCT_NO_EPOCH)
-        return false;
-    word = pending_word(run->slab, object, run->epoch, &bit);
-    return __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit;
+    run->epoch = epoch_at(&place);
+    return run->epoch != DESTRUCT_NO_EPOCH &&
+           __atomic_fetch_and(place.words[run->epoch], ~place.bit, __ATOMIC_RELAXED) & place.bit;
 }
 
 /* Not while the process is copied, so no destructor whose bit is set in a child has begun. */
@@ -134,25 +140,43 @@ static bool destruct_claim(struct destruct_run *run, const void *object)
     return mine;
 }
 
-/*
- * Runs the destructor, if pending, of an object that no other thread has. A slab without pending
- * objects may be freed, so the slab's objects stay pending until their destructors have returned.
- * Release, so that a barrier that finds the count at 0 sees the destructor's effects. `hand` has
- * further objects that this thread will destroy.
- */
-static void destruct_object(struct slab *slab, void *object, void **hand, unsigned in_hand)
+/* Stops counting objects as pending. Release, so that a barrier that finds the count at 0 sees the
+ * effects of their destructors. */
+static void uncount(const struct prudence_cache *cache, unsigned epoch, uint64_t objects)
 {
-    struct destruct_run due = {.slab = slab, .hand = hand, .in_hand = in_hand};
+    __atomic_fetch_sub(&destruct_of_cache(cache)->pending[epoch], objects, __ATOMIC_RELEASE);
+}
 
-    if (!destruct_claim(&due, object))
+/* Stops counting the objects of the hand whose destructors have returned. */
+static void hand_uncount(struct destruct_hand *hand)
+{
+    os_busy_enter();
+    if (hand->ended)
+        uncount(hand->cache, hand->epoch, hand->ended);
+    hand->ended = 0;
+    os_busy_leave();
+}
+
+/* Runs the destructor, if pending, of an object that no other thread has. The slab counts the object
+ * as allocated meanwhile, so nobody frees the slab. `hand`: where the thread has the object from, or
+ * NULL. */
+static void destruct_object(struct destruct_run *due, void *object, struct destruct_hand *hand)
+{
+    if (!destruct_claim(due, object))
         return;
-    run_destructor(&due, object);
-    extensions_released(slab, object, false);
+    if (hand && hand->epoch != due->epoch)
+        hand_uncount(hand); /* a barrier that waits for them need not wait for this one */
+    run_destructor(due, object);
+    extensions_released(due->slab, object, false);
     /* A handler that forks finds the object both counted and running, or neither. */
     os_busy_enter();
-    destruct_runs = due.outer;
-    __atomic_fetch_sub(&destruct_of(slab)->pending, 1, __ATOMIC_RELEASE);
-    __atomic_fetch_sub(&destruct_of_cache(slab->cache)->pending[due.epoch], 1, __ATOMIC_RELEASE);
+    destruct_runs = due->outer;
+    if (hand) {
+        hand->epoch = due->epoch;
+        hand->ended++;
+    } else {
+        uncount(due->slab->cache, due->epoch, 1);
+    }
     os_busy_leave();
 }
 
@@ -216,10 +240,12 @@ static void *destruct_taken(struct prudence_cache *cache, void *object)
 {
     struct slab *slab = slab_known(object);
 
+    struct destruct_run due = {.slab = slab};
+
     if (likely(destruct_epoch(slab, object) == DESTRUCT_NO_EPOCH))
         return object;
     if (may_run_any()) {
-        destruct_object(slab, object, NULL, 0);
+        destruct_object(&due, object, NULL);
         return object;
     }
     node_put(cache, &object, 1);
@@ -230,9 +256,15 @@ static void *destruct_taken(struct prudence_cache *cache, void *object)
 
 /* ------------------------------------------------------------------------------------ one cache */
 
+/* Returns whether objects of the slab have a destructor that has not begun. */
 static bool has_pending(const struct slab *slab)
 {
-    return load_acquire(&destruct_of(slab)->pending) > 0;
+    const uint64_t *bits = pending_bits(slab, 0);
+    uint64_t any = 0;
+
+    for (unsigned word = 0; word < 2 * bits_words(slab->capacity); word++)
+        any |= load_relaxed(&bits[word]);
+    return any;
 }
 
 /* `epochs` is a set of bits. */
@@ -275,8 +307,13 @@ unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epo
     struct destruct_hand hand = {.cache = cache, .thread = &destruct_runs, .objects = objects};
 
     hand_fill(&hand, any_slab, epochs);
-    for (unsigned i = 0; i < hand.count; i++)
-        destruct_object(slab_known(objects[i]), objects[i], objects + i + 1, hand.count - i - 1);
+    for (unsigned i = 0; i < hand.count; i++) {
+        struct destruct_run due = {
+            .slab = slab_known(objects[i]), .hand = objects + i + 1, .in_hand = hand.count - i - 1};
+
+        destruct_object(&due, objects[i], &hand);
+    }
+    hand_uncount(&hand);
     if (hand.count)
         hand_empty(&hand);
     return hand.count;
@@ -316,7 +353,7 @@ static void destruct_cache_going(struct prudence_cache *cache)
 
 static size_t destruct_slab_bytes(const struct slab *slab)
 {
-    return sizeof(struct destruct_slab) + (size_t)2 * bits_words(slab->capacity) * sizeof(uint64_t);
+    return (size_t)2 * bits_words(slab->capacity) * sizeof(uint64_t);
 }
 
 static bool destruct_made(struct slab *slab)

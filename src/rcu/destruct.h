@@ -34,14 +34,6 @@ struct destruct_cache {
     uint64_t turn; /* number of the worker's last turn here */
 };
 
-/* Extends a slab of such a cache; atomic, without a lock. */
-struct destruct_slab {
-    uint32_t pending; /* objects whose destructor has not returned */
-    /* Deferred objects whose destructor has not begun, which are latent, or free and not handed out
-     * again. Bits of both epochs, bits_words(capacity) words each. */
-    uint64_t bits[];
-};
-
 static inline struct destruct_cache *destruct_of_cache(const struct prudence_cache *cache)
 {
     return cache->body->destructs;
@@ -55,14 +47,12 @@ static inline uint64_t destruct_pending(const struct prudence_cache *cache)
     return load_acquire(&own->pending[0]) + load_acquire(&own->pending[1]);
 }
 
-static inline struct destruct_slab *destruct_of(const struct slab *slab)
-{
-    return slab->side[DESTRUCT_EXTENSION];
-}
-
+/* Returns an epoch's bits of the slab, bits_words(capacity) words: deferred objects whose destructor
+ * has not begun. They are latent, or free and not handed out again. Atomic, without a lock; the
+ * second epoch's follow the first one's. */
 static inline uint64_t *pending_bits(const struct slab *slab, unsigned epoch)
 {
-    return destruct_of(slab)->bits + (size_t)epoch * bits_words(slab->capacity);
+    return (uint64_t *)slab->side[DESTRUCT_EXTENSION] + (size_t)epoch * bits_words(slab->capacity);
 }
 
 /* A destructor that this thread is in, and the objects that the thread will destroy next. */
@@ -83,11 +73,14 @@ struct destruct_hand {
     const void *thread; /* the address of the thread's destruct_runs */
     void **objects;
     unsigned count;
+    /* Objects whose destructors have returned, which still count as pending, in this epoch. One
+     * subtraction for many, because deferring threads write the same line. */
+    unsigned ended, epoch;
 };
 extern struct list destruct_hands;
 
 /* Returns the epoch of the object's pending destructor; DESTRUCT_NO_EPOCH if none is pending. */
-unsigned destruct_epoch(struct slab *slab, const void *object);
+unsigned destruct_epoch(const struct slab *slab, const void *object);
 
 /* Runs some destructors of the epochs in the set; returns their number. Unless `any_slab`, only in
  * slabs that could be freed. */

@@ -23,7 +23,6 @@ static void count(struct slab *slab, const void *object)
 
     if (epoch == DESTRUCT_NO_EPOCH)
         return;
-    destruct_of(slab)->pending++;
     destruct_of_cache(slab->cache)->pending[epoch]++;
 }
 
@@ -36,17 +35,13 @@ static void count_in_slab(struct slab *slab)
 {
     unsigned words = bits_words(slab->capacity);
 
-    destruct_of(slab)->pending = 0;
     for (unsigned w = 0; w < words; w++) {
         uint64_t here =
             slab_free_bits(slab)[w] | slab_waiting_bits(slab)[w] | slab_next_bits(slab)[w];
 
-        for (unsigned epoch = 0; epoch < 2; epoch++) {
-            unsigned pending = (unsigned)__builtin_popcountll(here & pending_bits(slab, epoch)[w]);
-
-            destruct_of(slab)->pending += pending;
-            destruct_of_cache(slab->cache)->pending[epoch] += pending;
-        }
+        for (unsigned epoch = 0; epoch < 2; epoch++)
+            destruct_of_cache(slab->cache)->pending[epoch] +=
+                (unsigned)__builtin_popcountll(here & pending_bits(slab, epoch)[w]);
     }
 }
 
@@ -77,7 +72,6 @@ static void count_in_cpu(const struct cpu_cache *cpu)
         count_known(cpu->line.ring[i & cpu->line.ring_mask]);
 }
 
-/* Counts slabs first, because they begin at 0. */
 static void destruct_count_anew(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -96,10 +90,8 @@ static void destruct_count_anew(struct prudence_cache *cache)
 /* A destructor forked: counts its object and the objects that the thread will destroy next. */
 static void count_in_hand(const struct destruct_run *run)
 {
-    if (run->epoch != DESTRUCT_NO_EPOCH) {
-        destruct_of(run->slab)->pending++;
+    if (run->epoch != DESTRUCT_NO_EPOCH)
         destruct_of_cache(run->slab->cache)->pending[run->epoch]++;
-    }
     for (unsigned i = 0; i < run->in_hand; i++)
         count_known(run->hand[i]);
 }
@@ -115,8 +107,10 @@ static void take_back_hands(void)
         struct destruct_hand *hand = list_entry(item, struct destruct_hand, link);
 
         next = item->next;
-        if (hand->thread == &destruct_runs)
+        if (hand->thread == &destruct_runs) {
+            hand->ended = 0; /* not counted anew */
             continue;
+        }
         for (unsigned i = 0; i < hand->count; i++)
             if (destruct_epoch(slab_known(hand->objects[i]), hand->objects[i]) == DESTRUCT_NO_EPOCH)
                 extensions_released(slab_known(hand->objects[i]), hand->objects[i], false);

@@ -15,6 +15,7 @@
 
 #include "rcu/callback_worker.h"
 #include "rcu/destruct.h"
+#include "rcu/destruct_worker.h"
 #include "slab/reclaim/drain.h"
 #include "support/slab_test.h"
 
@@ -288,6 +289,50 @@ TEST(destroy_follows_a_chain)
     prudence_cache_free_deferred(cache, first);
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_int_equal(done(), 20);
+}
+
+static void *destroys_some(void *unused)
+{
+    assert_int_equal(destruct_some(cache, true, DESTRUCT_BOTH_EPOCHS), 2);
+    return unused;
+}
+
+/* So a barrier for the first does not wait for the second, which may wait for the barrier's thread. */
+TEST(what_ended_does_not_count_while_one_of_the_next_epoch_runs)
+{
+    const uint64_t *pending;
+    struct object *first, *second;
+    pthread_t thread;
+
+    callbacks_other_work = NULL; /* this test takes the worker's part */
+    make_cache(0);
+    pending = destruct_of_cache(cache)->pending;
+    first = make_one(COUNT);
+    second = make_one(COUNT);
+    if (first > second) { /* destructors run in the order of addresses */
+        struct object *lower = second;
+
+        second = first;
+        first = lower;
+    }
+    second->what = BLOCK;
+    prudence_cache_free_deferred(cache, first);
+    add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1);
+    prudence_cache_free_deferred(cache, second);
+    drain_cache(cache, true); /* closes the batch */
+    prudence_synchronize();
+    drain_cache(cache, true);
+    assert_int_equal(pending[0], 1);
+    pthread_create(&thread, NULL, destroys_some, NULL);
+    while (sem_wait(&entered))
+        ;
+    assert_int_equal(load_acquire(&pending[0]), 0);
+    assert_int_equal(load_acquire(&pending[1]), 1);
+    sem_post(&leave);
+    pthread_join(thread, NULL);
+    assert_int_equal(pending[1], 0);
+    destruct_worker_start();
+    assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
 /* ----------------------------------------------------------------------------------------- fork */

@@ -7,6 +7,8 @@
 
 extern crate std;
 
+mod hazard;
+
 use super::*;
 use core::ptr;
 use std::alloc::{GlobalAlloc, Layout, System};

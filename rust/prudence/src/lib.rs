@@ -13,6 +13,7 @@
 //!   [`Shared`]. Readers are those of the library's default domain, so sections of C, C++ and Rust
 //!   protect the same objects.
 //! - [`seize`] has the types and signatures of `seize`.
+//! - [`hazard`] has hazard pointers: a reader keeps the one object that it names.
 //! - [`Reclaimer`] drops values on the thread that made it.
 //!
 //! ```
@@ -32,11 +33,13 @@
 //! ```
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
+#![allow(unexpected_cfgs)] // kani
 
 mod cache;
 pub mod epoch;
 mod garbage;
 mod global;
+pub mod hazard;
 mod owned_sections;
 mod reclaimer;
 pub mod seize;

@@ -28,6 +28,20 @@ fn a_cache_that_is_dropped_drops_its_retired_values() {
 }
 
 #[test]
+fn every_cache_that_is_dropped_drops_its_values() {
+    let census = Census::new();
+    let deep = std::env::var("PRUDENCE_MODELS").map_or(false, |models| models == "deep");
+    for number in 0..if deep { MANY } else { MANY / 20 } {
+        let cache = Cache::new("dropped").unwrap();
+        let (kept, retired) = (Counted::new(&census, number), Counted::new(&census, number));
+        let kept = cache.make(kept);
+        cache.retire(cache.make(retired));
+        drop((kept, cache));
+        assert_eq!(census.counts(), (2 * number + 2, 2 * number + 2));
+    }
+}
+
+#[test]
 fn values_end_once_whichever_way_they_go() {
     let census = Census::new();
     let cache = Cache::new("ways").unwrap();

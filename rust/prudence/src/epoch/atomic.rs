@@ -612,3 +612,36 @@ impl<T> fmt::Pointer for Shared<'_, T> {
         fmt::Pointer::fmt(&self.as_raw(), f)
     }
 }
+
+// ------------------------------------------------------------------------------------------ proofs
+
+/// `cargo kani` runs these, for every tag.
+#[cfg(kani)]
+mod proofs {
+    use super::*;
+
+    #[kani::proof]
+    fn a_tag_leaves_the_address() {
+        let mut object = 7_u64;
+        let pointer: *mut u64 = &mut object;
+        let tagged = with_tag(pointer, kani::any());
+        assert_eq!(without_tag(tagged), pointer);
+        // SAFETY: the pointer without its tag is that of `object`.
+        assert_eq!(unsafe { *without_tag(tagged) }, 7);
+    }
+
+    #[kani::proof]
+    fn a_tag_is_kept_as_far_as_there_are_bits() {
+        let mut object = 7_u64;
+        let (first, second): (usize, usize) = (kani::any(), kani::any());
+        let tagged = with_tag(with_tag(&mut object, first), second);
+        assert_eq!(tag_of(tagged), second & 7);
+    }
+
+    #[kani::proof]
+    fn bytes_have_no_tag() {
+        let mut object = 7_u8;
+        let pointer: *mut u8 = &mut object;
+        assert_eq!(with_tag(pointer, kani::any()), pointer);
+    }
+}

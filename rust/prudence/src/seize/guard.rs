@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! What both kinds of guards do.
+//! What both kinds of guards do. They differ in how their section begins anew and ends.
 
 use super::Collector;
+use crate::thread_id;
+use prudence_sys as sys;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Keeps what is retired from now on alive until it is dropped.
@@ -14,13 +16,19 @@ pub trait Guard {
     fn refresh(&mut self);
 
     /// Requests a grace period, so that what was retired is reclaimed soon. Never waits.
-    fn flush(&self);
+    fn flush(&self) {
+        // SAFETY: takes nothing; may be called in any thread.
+        unsafe { sys::prudence_gp_start_poll() };
+    }
 
     /// Returns the collector that made this guard.
     fn collector(&self) -> &Collector;
 
     /// Returns a number of the current thread. Numbers begin with 0, and no two threads have the same.
-    fn thread_id(&self) -> usize;
+    #[inline]
+    fn thread_id(&self) -> usize {
+        thread_id::thread_id()
+    }
 
     /// Loads a pointer.
     #[inline]
@@ -73,5 +81,9 @@ pub trait Guard {
     /// # Safety
     ///
     /// As for [`Collector::retire`].
-    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector));
+    #[inline]
+    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
+        // SAFETY: as the caller promises.
+        unsafe { self.collector().retire(ptr, reclaim) }
+    }
 }

@@ -2,8 +2,7 @@
 //! Guards of a thread.
 
 use super::{Collector, Guard};
-use crate::{epoch, thread_id};
-use prudence_sys as sys;
+use crate::epoch;
 use std::fmt;
 
 /// A guard of the current thread. A thread may have any number of them.
@@ -38,25 +37,9 @@ impl Guard for LocalGuard<'_> {
         self.section.repin();
     }
 
-    fn flush(&self) {
-        // SAFETY: takes nothing; may be called in any thread.
-        unsafe { sys::prudence_gp_start_poll() };
-    }
-
     #[inline]
     fn collector(&self) -> &Collector {
         self.collector
-    }
-
-    #[inline]
-    fn thread_id(&self) -> usize {
-        thread_id::thread_id()
-    }
-
-    #[inline]
-    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
-        // SAFETY: as the caller promises.
-        unsafe { self.collector.retire(ptr, reclaim) }
     }
 }
 

@@ -16,7 +16,7 @@
 //! [`Garbage::expect_owned`]: crate::garbage::Garbage::expect_owned
 
 use super::{Collector, Guard};
-use crate::{epoch, owned_sections, thread_id};
+use crate::{epoch, owned_sections};
 use std::fmt;
 use std::os::raw::c_int;
 
@@ -45,21 +45,8 @@ impl Guard for OwnedGuard<'_> {
         self.section = owned_sections::enter();
     }
 
-    fn flush(&self) {
-        Guard::flush(&self.collector.enter());
-    }
-
     fn collector(&self) -> &Collector {
         self.collector
-    }
-
-    fn thread_id(&self) -> usize {
-        thread_id::thread_id()
-    }
-
-    unsafe fn defer_retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
-        // SAFETY: as the caller promises.
-        unsafe { self.collector.retire(ptr, reclaim) }
     }
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! Built twice, alone and with the `[patch.crates-io]` of tools/test/crates, with papaya 0.2.5, moka
-//! 0.12.16 (feature sync), crossbeam-skiplist 0.1.3 and crossbeam-epoch; run in turns (ADR 151).
-//!
-//! One workload on a crate: `program NAME`. Prints the CPU time of an operation in ns, the peak of
-//! resident memory in MB, and how long the program ran in ms.
+//! A workload on a crate, `program NAME`: prints the CPU time of an operation in ns, the peak of resident
+//! memory in MB, and operations a second. tools/test/crates builds this twice, with the crates as they are
+//! and with ours in the place of what they use, and runs both in turns.
 //!
 //! Two threads, each with half of the operations: three lookups for each replacement of a value. Values
 //! are strings of 64 bytes. `-pinned`: a third thread is inside a guard from begin to end.
+//!
+//! `-dropped`: 10,000 values replace as many others, then the crate's map or cache is dropped. Prints how
+//! many of the 20,000 values have been dropped when readers have left, and how many were made.
 
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Instant;
 
 prudence::global_allocator!();
@@ -115,6 +116,45 @@ fn moka(operations: u64, pinned: bool) {
     run(operations, operation, pinned.then_some(&stay));
 }
 
+static MADE: AtomicU64 = AtomicU64::new(0);
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+struct Counted(String);
+
+impl Counted {
+    fn new(number: u64) -> Counted {
+        MADE.fetch_add(1, Relaxed);
+        Counted(value(number))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        DROPPED.fetch_add(1, Relaxed);
+    }
+}
+
+fn dropped(name: &str) {
+    let numbers = || (0..2 * KEYS).map(|number| (number % KEYS, Counted::new(number)));
+    match name {
+        "papaya-dropped" => {
+            let map = papaya::HashMap::new();
+            numbers().for_each(|(key, value)| drop(map.pin().insert(key, value).is_some()));
+        }
+        "skiplist-dropped" => {
+            let map = crossbeam_skiplist::SkipMap::new();
+            numbers().for_each(|(key, value)| assert_eq!(map.insert(key, value).value().0.len(), 64));
+        }
+        "moka-dropped" => {
+            let cache = moka::sync::Cache::new(2 * KEYS);
+            numbers().for_each(|(key, value)| cache.insert(key, std::sync::Arc::new(value)));
+        }
+        _ => panic!("no workload {name}"),
+    }
+    prudence::barrier().unwrap();
+    println!("{} {}", DROPPED.load(Relaxed), MADE.load(Relaxed));
+}
+
 /// A number of /proc/self/status, in KB.
 fn status(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -133,6 +173,9 @@ fn cpu() -> f64 {
 
 fn main() {
     let name = std::env::args().nth(1).expect("the name of a workload");
+    if name.ends_with("-dropped") {
+        return dropped(&name);
+    }
     let begin = Instant::now();
     let operations = match &*name {
         "papaya" => 4_000_000,
@@ -146,5 +189,5 @@ fn main() {
         _ => panic!("no workload {name}"),
     }
     let (time, peak) = (cpu() / operations as f64, status("VmHWM:") as f64 / 1024.0);
-    println!("{time:.0} {peak:.1} {}", begin.elapsed().as_millis());
+    println!("{time:.0} {peak:.1} {:.0}", operations as f64 / begin.elapsed().as_secs_f64());
 }

@@ -49,6 +49,11 @@ pub struct Rules {
     pub register_fence: bool,
     pub slots_before_goal: bool,
     pub slots_ignored: bool,
+    pub repin: Ordering,           // of the store that moves a pin
+    pub repin_sequence: Ordering,  // of the load before
+    pub repin_by_zero: bool,
+    pub repin_ahead: usize,
+    pub repin_keeps: bool,         // a pointer that was loaded before
 }
 
 pub const RULES: Rules = Rules {
@@ -74,6 +79,11 @@ pub const RULES: Rules = Rules {
     register_fence: true,
     slots_before_goal: false,
     slots_ignored: false,
+    repin: Release,
+    repin_sequence: Acquire,
+    repin_by_zero: false,
+    repin_ahead: 0,
+    repin_keeps: false,
 };
 
 /// Who takes part.
@@ -86,6 +96,7 @@ pub struct Cast {
     pub flip: Flip,       // to fenced: by driver A, before it drives; to free: by another thread
     pub starter: bool,    // which, in the end, starts a grace period
     pub at_once: bool,    // A drives by gp_try, beside a reader that registers first
+    pub repins: bool,     // a section moves to the newest epoch, and reads again
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -100,6 +111,7 @@ struct World {
     rules: Rules,
     two_drivers: bool,
     modes: bool,
+    repins: bool,
     fenced_for_good: usize,
     sequence: AtomicUsize,
     completed: AtomicUsize,
@@ -140,12 +152,39 @@ impl World {
             fence(SeqCst);
         }
         cpu.point();
-        if self.p.load(Relaxed) != 0 {
+        let found = self.p.load(Relaxed) != 0;
+        if found {
             cpu.point();
-            self.object.with(|freed| assert!(!unsafe { *freed }, "freed object in use"));
+            self.use_object();
+        }
+        if self.repins {
+            self.repin(cpu, sequence, found);
         }
         cpu.point();
         self.word.store(0, r.exit);
+    }
+
+    fn use_object(&self) {
+        self.object.with(|freed| assert!(!unsafe { *freed }, "freed object in use"));
+    }
+
+    /// prudence_epoch_repin(), and another look. No fence, and no look at the mode.
+    fn repin(&self, cpu: &mut Cpu, before: usize, found: bool) {
+        let r = &self.rules;
+        cpu.point();
+        let newest = self.sequence.load(r.repin_sequence);
+        if newest != before {
+            cpu.point();
+            if r.repin_by_zero {
+                self.word.store(0, Release);
+            }
+            self.word.store(newest + r.repin_ahead, r.repin);
+        }
+        cpu.point();
+        if if r.repin_keeps { found } else { self.p.load(Relaxed) != 0 } {
+            cpu.point();
+            self.use_object();
+        }
     }
 
     fn read_behind_fence(&self, value: &AtomicUsize, order: Ordering) -> usize {
@@ -281,15 +320,20 @@ impl World {
     }
 }
 
-/// Points that a section passes.
+/// Points that a section passes, and a pin that moves.
 const POINTS: usize = 6;
+const REPIN_POINTS: usize = 4;
+
+fn points(cast: &Cast) -> usize {
+    POINTS * cast.sections + REPIN_POINTS * cast.repins as usize
+}
 
 /// Remote fences that the reader may see, and points of its program.
 pub fn shape(rules: &Rules, cast: &Cast) -> (usize, usize) {
     let switches = (cast.flip == Flip::ToFenced && rules.switch_barrier) as usize;
     let always_fenced = cast.fenced && cast.flip == Flip::None;
     let barriers = if rules.barrier && !always_fenced && !cast.at_once { cast.drivers } else { 0 };
-    (switches + barriers, POINTS * cast.sections)
+    (switches + barriers, points(cast))
 }
 
 pub fn run(rules: Rules, cast: Cast, plan: &[Place]) {
@@ -300,6 +344,7 @@ pub fn run(rules: Rules, cast: Cast, plan: &[Place]) {
         rules,
         two_drivers: cast.drivers > 1,
         modes: cast.flip != Flip::None,
+        repins: cast.repins,
         fenced_for_good: cast.fenced as usize,
         sequence: AtomicUsize::new(1),
         completed: AtomicUsize::new(1),
@@ -313,7 +358,7 @@ pub fn run(rules: Rules, cast: Cast, plan: &[Place]) {
         reclaimed: AtomicUsize::new(0),
         object: UnsafeCell::new(false),
     });
-    let (mut cpu, mut callers) = Cpu::new(plan, POINTS * cast.sections);
+    let (mut cpu, mut callers) = Cpu::new(plan, points(&cast));
     let mut next = || callers.pop().unwrap_or_else(Caller::none);
     let (mut a, mut b, mut switching) = (next(), next(), next());
     if cast.drivers == 1 {

@@ -7,6 +7,7 @@
 
 mod bags;
 mod grace_period;
+mod hazard;
 mod hold;
 mod machine;
 mod parking;
@@ -74,6 +75,15 @@ fn parks(name: &'static str, expect: Expect, change: fn(&mut parking::Rules)) ->
     }
 }
 
+fn names(name: &'static str, expect: Expect, change: fn(&mut hazard::Rules)) -> Case {
+    let mut rules = hazard::RULES;
+    change(&mut rules);
+    Case {
+        name, expect, long: false, fences: hazard::fences(&rules), points: hazard::POINTS,
+        run: Box::new(move |plan| hazard::run(rules, plan)),
+    }
+}
+
 fn holds(name: &'static str, expect: Expect, body: fn(hold::Rules, &[Place]), change: fn(&mut hold::Rules)) -> Case {
     let mut rules = hold::RULES;
     change(&mut rules);
@@ -93,11 +103,16 @@ fn bags(name: &'static str, expect: Expect, body: fn(bags::Rules), change: fn(&m
     Case { name, expect, long: false, fences: 0, points: 0, run: Box::new(move |_| body(rules)) }
 }
 
-const ONE: Cast = Cast { sections: 1, fenced: false, closer: true, drivers: 1, flip: Flip::None, starter: false, at_once: false };
+const ONE: Cast = Cast {
+    sections: 1, fenced: false, closer: true, drivers: 1, flip: Flip::None, starter: false, at_once: false, repins: false,
+};
 const FENCED: Cast = Cast { fenced: true, ..ONE };
 const TWO: Cast = Cast { closer: false, drivers: 2, ..ONE };
 const STARTED: Cast = Cast { starter: true, ..ONE };
 const AT_ONCE: Cast = Cast { at_once: true, ..STARTED };
+const REPIN: Cast = Cast { repins: true, ..ONE };
+const REPIN_FENCED: Cast = Cast { fenced: true, ..REPIN };
+const REPIN_STARTED: Cast = Cast { starter: true, ..REPIN_FENCED };
 const TO_FENCED: Cast = Cast { flip: Flip::ToFenced, ..ONE };
 const TO_FREE: Cast = Cast { closer: false, fenced: true, flip: Flip::ToFree, ..ONE };
 
@@ -142,6 +157,14 @@ fn cases() -> Vec<Case> {
         gp("mutant: words scanned relaxed", Breaks(IN_USE), false, ONE, |r| r.scan = Relaxed),
         gp("mutant: completed relaxed", Breaks(IN_USE), false, TWO, |r| r.complete = Relaxed),
         gp("mutant: polled relaxed", Breaks(IN_USE), true, TWO, |r| r.poll = Relaxed),
+        gp("a pin that moves", Holds, false, REPIN, |_| {}),
+        gp("a pin that moves, fenced", Holds, false, REPIN_FENCED, |_| {}),
+        gp("a pin that moves beside another thread's start, fenced", Holds, false, REPIN_STARTED, |_| {}),
+        gp("mutant: a pin moves by way of 0 without a fence", Breaks(IN_USE), false, REPIN_STARTED, |r| r.repin_by_zero = true),
+        gp("mutant: a pin moves to an epoch that has not begun", Breaks(IN_USE), false, REPIN_STARTED, |r| r.repin_ahead = 1),
+        gp("mutant: a pointer kept after its pin has moved", Breaks(IN_USE), false, REPIN, |r| r.repin_keeps = true),
+        gp("mutant: a pin moves by a relaxed store", Breaks(IN_USE), false, REPIN, |r| r.repin = Relaxed),
+        gp("mutant: the newest epoch loaded relaxed", Breaks(IN_USE), false, REPIN, |r| r.repin_sequence = Relaxed),
         parks("parked while it enters", Holds, |_| {}),
         parks("parked while it enters, fenced", Holds, |r| r.fenced = true),
         parks("a parked reader enters", Holds, |r| r.parked_before = true),
@@ -175,6 +198,37 @@ fn cases() -> Vec<Case> {
         parks("mutant: parked though it was touched", Breaks(IN_USE), |r| r.touch = false),
         parks("mutant: parked whatever the word says", Breaks(IN_USE), |r| r.look_at_word = false),
         parks("mutant: attention tested before publishing", Breaks(IN_USE), |r| r.late_look = false),
+        names("an object that is named", Holds, |_| {}),
+        names("an object that is named, fenced", Holds, |r| r.fenced = true),
+        names("from a section to a name", Holds, |r| r.from_section = true),
+        names("from a section to a name, fenced", Holds, |r| {
+            r.from_section = true;
+            r.fenced = true;
+        }),
+        names("mutant: the link is not looked at again", Breaks(IN_USE), |r| r.look_again = false),
+        names("mutant: named after the last look at the link", Breaks(IN_USE), |r| r.named_late = true),
+        names("mutant: names without a barrier", Breaks(IN_USE), |r| r.barrier = false),
+        names("mutant: names without a fence where readers fence", Breaks(IN_USE), |r| {
+            r.fenced = true;
+            r.barrier = false;
+        }),
+        names("mutant: a reader does not fence where readers fence", Breaks(IN_USE), |r| {
+            r.fenced = true;
+            r.reader_fence = false;
+        }),
+        names("mutant: names looked at before the barrier", Breaks(IN_USE), |r| r.names_first = true),
+        names("mutant: retired before it is unlinked", Breaks(IN_USE), |r| r.unlinked_late = true),
+        names("mutant: a name taken away relaxed", Breaks(IN_USE), |r| r.reset = Relaxed),
+        names("mutant: names looked at relaxed", Breaks(IN_USE), |r| r.look = Relaxed),
+        names("mutant: a protection moves to a slot that was looked at", Breaks(IN_USE), |r| r.handed_over = true),
+        names("mutant: a section left before the name is written", Breaks(IN_USE), |r| {
+            r.from_section = true;
+            r.leaves_first = true;
+        }),
+        names("mutant: names looked at before sections", Breaks(IN_USE), |r| {
+            r.from_section = true;
+            r.sections_last = true;
+        }),
         cpu("pop and a remote owner", Holds, 1, per_cpu::pop_and_remote, |_| {}),
         cpu("a pop after an owner that has moved", Holds, 0, per_cpu::moved_owner, |_| {}),
         cpu("pop and two remote owners", Holds, 2, per_cpu::two_remotes, |_| {}),

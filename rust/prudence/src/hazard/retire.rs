@@ -44,7 +44,7 @@ struct Retired {
 /// # Safety
 ///
 /// `object` came from a `Box`, is unlinked so that nobody finds it any more, and is not retired or
-/// dropped a second time. Who still uses it has protected it.
+/// dropped a second time. Threads that still use it have protected it.
 pub unsafe fn retire<T: Send + 'static>(object: *mut T) {
     let retired = Box::into_raw(Box::new(Retired { head: HEAD, end: end_box::<T> }));
     // SAFETY: the head is new, and is the library's from now on. The rest as the caller promises.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts (tools/README.md).
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-long test-aarch64 soak bench evaluate kernel check install uninstall dist clean
+.PHONY: help setup build amalgamation demo test test-long test-aarch64 soak bench evaluate kernel check install uninstall dist clean
 
 PREFIX ?= $(or $(prefix),/usr/local)
 DESTDIR ?=
@@ -9,12 +9,15 @@ DESTDIR ?=
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-setup: ## install the Debian packages that are missing (tools/setup --programs, --fuzz, --aarch64: and more)
+setup: ## install the Debian packages that are missing (tools/setup --programs, --fuzz, --aarch64, --ports: and more)
 	@tools/setup
 
 build: ## compile the release build into build/
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release
+
+amalgamation: ## write prudence.c and prudence.h, the library in two files for programs that carry a copy, into build/amalgamation
+	@tools/amalgamate
 
 demo: ## watch Prudence hold a flat memory line under an update storm
 	@tools/setup --demo
@@ -25,9 +28,10 @@ demo: ## watch Prudence hold a flat memory line under an update storm
 test: setup ## all checks, and all tests in four builds (real programs: those that are installed)
 	@tools/test/all
 
-test-long: ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64, guests
+test-long: ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, other processors, musl, guests
 	@tools/setup --fuzz
 	@tools/setup --aarch64
+	@tools/setup --ports
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep PRUDENCE_BUILDS=whole tools/test/all
 	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel/test 6.1 6.12 7.2 6.1-rt 6.1-debug
 	@tools/test/slices
@@ -35,6 +39,7 @@ test-long: ## the same with a minute for each torture test, larger models, mutan
 	@tools/test/mutants
 	@tools/test/fuzz 300
 	@tools/test/aarch64
+	@tools/test/ports
 	@tools/test/guests
 
 test-aarch64: ## the tests on aarch64: under user emulation, and in guests with pages of 4 and 16 KB

@@ -16,11 +16,12 @@ def lines_of(policy, suite):
     return sorted(found)
 
 
-def fetch(folder, package, suite=None, upstream=False):
-    """The folder of the unpacked source, or None, with a message. `suite`: another than this system's; `upstream`: without Debian's changes."""
+def fetch(folder, package, suite=None, upstream=False, mark="configure.ac"):
+    """The folder of the unpacked source, or None, with a message. `suite`: another than this system's; `upstream`: without Debian's changes;
+    `mark`: a file in the source's folder."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*/configure.ac"):
+    for old in folder.glob(f"*/{mark}"):
         return old.parent
     policy = subprocess.run(["apt-cache", "policy"], capture_output=True, text=True, check=False).stdout
     (folder / "sources.list").write_text("\n".join(lines_of(policy, suite)) + "\n")
@@ -38,6 +39,6 @@ def fetch(folder, package, suite=None, upstream=False):
     for archive in folder.glob("*.orig.tar.*") if upstream else ():
         if not archive.name.endswith(".asc"):
             subprocess.run(["tar", "xf", archive], cwd=folder, check=False)
-    for new in folder.glob("*/configure.ac"):
+    for new in folder.glob(f"*/{mark}"):
         return new.parent
     return None

@@ -130,15 +130,15 @@ static struct note *annotate_note_of(const struct slab *slab, const void *object
 /* ----------------------------------------------------------------------------------- the tools */
 
 /* Guards LeakSanitizer's list of regions: the tool's own lock is one that fork does not take. */
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
+static struct os_lock annotate_lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 
 bool annotate_root_begins(const void *place, size_t bytes)
 {
     if (likely(!lsan_on))
         return false;
-    os_lock_take(&lock);
+    os_lock_take(&annotate_lock);
     __lsan_register_root_region(place, bytes);
-    os_lock_release(&lock);
+    os_lock_release(&annotate_lock);
     return true;
 }
 
@@ -146,19 +146,19 @@ void annotate_root_ends(const void *place, size_t bytes)
 {
     if (likely(!lsan_on))
         return;
-    os_lock_take(&lock);
+    os_lock_take(&annotate_lock);
     __lsan_unregister_root_region(place, bytes);
-    os_lock_release(&lock);
+    os_lock_release(&annotate_lock);
 }
 
 void annotate_fork_prepare(void)
 {
-    os_lock_take_for_fork(&lock);
+    os_lock_take_for_fork(&annotate_lock);
 }
 
 void annotate_fork_done(void)
 {
-    os_lock_release_from_fork(&lock);
+    os_lock_release_from_fork(&annotate_lock);
 }
 
 /* Announces the pages of a slab. With `closed`, no part may be touched until allocated. */

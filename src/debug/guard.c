@@ -34,12 +34,12 @@
 #define PATTERN   0xb5
 #define SETTLE_NS 10000000 /* pause between searches for safe objects, when no slot rests */
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
+static struct os_lock guard_lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static uint16_t resting[GUARD_SLOTS]; /* ring, oldest first, from `oldest` on */
 static unsigned oldest, resting_count;
-static uint64_t turns;      /* at the page's end and beginning; atomic */
-static uint64_t settled_at; /* ns; atomic */
-static uint32_t pool_asked; /* atomic */
+static uint64_t guard_turns; /* at the page's end and beginning; atomic */
+static uint64_t settled_at;  /* ns; atomic */
+static uint32_t pool_asked;  /* atomic */
 
 static __thread uint64_t countdown, randomness;
 
@@ -108,23 +108,23 @@ static struct guard_slot *slot_take(void)
 {
     struct guard_slot *slot = NULL;
 
-    os_lock_take(&lock);
+    os_lock_take(&guard_lock);
     faults_watch();
     if (resting_count) {
         slot = &guard_slots[resting[oldest]];
         oldest = (oldest + 1) % GUARD_SLOTS;
         resting_count--;
     }
-    os_lock_release(&lock);
+    os_lock_release(&guard_lock);
     return slot;
 }
 
 static void slot_rest(const struct guard_slot *slot)
 {
-    os_lock_take(&lock);
+    os_lock_take(&guard_lock);
     resting[(oldest + resting_count) % GUARD_SLOTS] = (uint16_t)(slot - guard_slots);
     resting_count++;
-    os_lock_release(&lock);
+    os_lock_release(&guard_lock);
 }
 
 static char *page_of(const struct guard_slot *slot)
@@ -228,7 +228,7 @@ static void guard_place(struct guard_slot *slot, const struct prudence_cache *ca
     char *page = page_of(slot);
 
     tell_acquire(page);
-    slot->object = add_relaxed(&turns, 1) % 2 == 0
+    slot->object = add_relaxed(&guard_turns, 1) % 2 == 0
                        ? page + os_page_size - round_up(size, cache->alignment)
                        : page;
     slot->size = size;
@@ -287,7 +287,7 @@ const struct slab_extension guard_extension = {.wants = guard_wants,
 
 void guard_fork_prepare(void)
 {
-    os_lock_take_for_fork(&lock);
+    os_lock_take_for_fork(&guard_lock);
 }
 
 /* Lets the child make the pool, if the thread that was making one is not in the child. */
@@ -300,5 +300,5 @@ void guard_fork_child(bool whole)
 
 void guard_fork_done(void)
 {
-    os_lock_release_from_fork(&lock);
+    os_lock_release_from_fork(&guard_lock);
 }

@@ -56,12 +56,12 @@ struct leaver {
 };
 _Static_assert(sizeof(struct leaver) <= sizeof(struct slab), "there is room for it");
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
+static struct os_lock large_guard_lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct rest first_rests[LARGE_GUARD_FIRST_MOST];
 static struct rest *rests = first_rests; /* replaced by a larger queue with the option */
 static unsigned room = LARGE_GUARD_FIRST_MOST;
-static unsigned oldest, count;
-static size_t bytes, kept_bytes;
+static unsigned oldest_block, count;
+static size_t guarded_bytes, kept_bytes;
 
 /* Number and bytes of the first blocks that may still rest. */
 static unsigned first_left;
@@ -139,17 +139,17 @@ static bool large_guard_take_oldest(const struct rest *more, struct rest *rest)
 {
     bool taken;
 
-    os_lock_take(&lock);
-    taken = count && (!more || count == room || bytes + more->bytes > REST_BYTES ||
+    os_lock_take(&large_guard_lock);
+    taken = count && (!more || count == room || guarded_bytes + more->bytes > REST_BYTES ||
                       kept_bytes + more->kept > KEPT_BYTES);
     if (taken) {
-        *rest = rests[oldest];
-        oldest = (oldest + 1) % room;
+        *rest = rests[oldest_block];
+        oldest_block = (oldest_block + 1) % room;
         count--;
-        bytes -= rest->bytes;
+        guarded_bytes -= rest->bytes;
         kept_bytes -= rest->kept;
     }
-    os_lock_release(&lock);
+    os_lock_release(&large_guard_lock);
     return taken;
 }
 
@@ -157,15 +157,15 @@ static bool large_guard_put(const struct rest *rest)
 {
     bool fits;
 
-    os_lock_take(&lock);
+    os_lock_take(&large_guard_lock);
     fits = count < room;
     if (fits) {
-        rests[(oldest + count) % room] = *rest;
+        rests[(oldest_block + count) % room] = *rest;
         count++;
-        bytes += rest->bytes;
+        guarded_bytes += rest->bytes;
         kept_bytes += rest->kept;
     }
-    os_lock_release(&lock);
+    os_lock_release(&large_guard_lock);
     return fits;
 }
 
@@ -278,7 +278,7 @@ static bool large_guard_take_first(size_t size)
 
     if (likely(size > load_relaxed(&first_bytes_left)))
         return false;
-    os_lock_take(&lock);
+    os_lock_take(&large_guard_lock);
     taken = first_left && size <= first_bytes_left;
     if (taken) {
         first_left--;
@@ -286,7 +286,7 @@ static bool large_guard_take_first(size_t size)
     }
     if (!first_left || first_bytes_left < round_up(FIRST_LEAST, os_page_size))
         store_relaxed(&slab_first.kept, false);
-    os_lock_release(&lock);
+    os_lock_release(&large_guard_lock);
     return taken;
 }
 
@@ -372,10 +372,10 @@ const struct slab_extension large_guard_extension = {.wants = large_guard_wants,
 
 void large_guard_fork_prepare(void)
 {
-    os_lock_take_for_fork(&lock);
+    os_lock_take_for_fork(&large_guard_lock);
 }
 
 void large_guard_fork_done(void)
 {
-    os_lock_release_from_fork(&lock);
+    os_lock_release_from_fork(&large_guard_lock);
 }

@@ -13,7 +13,7 @@
  */
 #include "debug/page_jobs.h"
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
+static struct os_lock page_jobs_lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct list jobs = {&jobs, &jobs};
 
 /* Returns an address that differs between threads. */
@@ -28,7 +28,7 @@ static struct page_job *begin_one(void)
     struct page_job *found = NULL;
     struct list *item;
 
-    os_lock_take(&lock);
+    os_lock_take(&page_jobs_lock);
     list_for_each(item, &jobs)
     {
         struct page_job *job = list_entry(item, struct page_job, link);
@@ -39,16 +39,16 @@ static struct page_job *begin_one(void)
         found = job;
         break;
     }
-    os_lock_release(&lock);
+    os_lock_release(&page_jobs_lock);
     return found;
 }
 
 static void page_jobs_end(struct page_job *job, bool called)
 {
     os_carry_begin();
-    os_lock_take(&lock);
+    os_lock_take(&page_jobs_lock);
     list_remove(&job->link);
-    os_lock_release(&lock);
+    os_lock_release(&page_jobs_lock);
     job->done(job, called);
     os_carry_end();
 }
@@ -67,15 +67,15 @@ void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),
     job->thread = NULL;
     job->call = call;
     job->done = done;
-    os_lock_take(&lock);
+    os_lock_take(&page_jobs_lock);
     list_append(&jobs, &job->link);
-    os_lock_release(&lock);
+    os_lock_release(&page_jobs_lock);
     os_later(OS_LATER_PAGE_JOBS, page_jobs_work);
 }
 
 void page_jobs_fork_prepare(void)
 {
-    os_lock_take_for_fork(&lock);
+    os_lock_take_for_fork(&page_jobs_lock);
 }
 
 void page_jobs_fork_child(bool whole)
@@ -95,5 +95,5 @@ void page_jobs_fork_child(bool whole)
 
 void page_jobs_fork_done(void)
 {
-    os_lock_release_from_fork(&lock);
+    os_lock_release_from_fork(&page_jobs_lock);
 }

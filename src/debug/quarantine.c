@@ -21,28 +21,28 @@
 #define LEAVE_MAX     64    /* objects that leave in one batch */
 #define LEAVER_NS     20000 /* pause between looks at other leavers */
 
-struct chunk {
-    struct chunk *next; /* next younger chunk */
+struct resting_chunk {
+    struct resting_chunk *next; /* next younger chunk */
     uint32_t first, end;
     void *objects[CHUNK_OBJECTS];
 };
-_Static_assert(sizeof(struct chunk) == CHUNK_BYTES, "no byte is lost");
+_Static_assert(sizeof(struct resting_chunk) == CHUNK_BYTES, "no byte is lost");
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
-static struct chunk *oldest, *youngest;
-static uint64_t bytes;
+static struct os_lock quarantine_lock = OS_LOCK_INIT(OS_RANK_DEBUG);
+static struct resting_chunk *oldest_chunk, *youngest;
+static uint64_t quarantined_bytes;
 static uint64_t entered, left; /* objects, since the start */
 
-struct leaver {
+struct quarantine_leaver {
     struct list link;
     uint64_t first; /* number of the first object, as `left` counts */
 };
 static struct list leavers = {&leavers, &leavers}; /* ordered by `first`; under the lock */
 
 /* Returns a chunk with room for one more object after the youngest, or NULL without memory. */
-static struct chunk *chunk_with_room(void)
+static struct resting_chunk *chunk_with_room(void)
 {
-    struct chunk *chunk = youngest;
+    struct resting_chunk *chunk = youngest;
 
     if (chunk && chunk->end < CHUNK_OBJECTS)
         return chunk;
@@ -52,23 +52,23 @@ static struct chunk *chunk_with_room(void)
     if (youngest)
         youngest->next = chunk;
     else
-        oldest = chunk;
+        oldest_chunk = chunk;
     youngest = chunk;
     return chunk;
 }
 
 static void *quarantine_take_oldest(void)
 {
-    struct chunk *chunk = oldest;
+    struct resting_chunk *chunk = oldest_chunk;
     void *object = chunk->objects[chunk->first++];
 
     if (chunk->first == chunk->end) {
-        oldest = chunk->next;
-        if (!oldest)
+        oldest_chunk = chunk->next;
+        if (!oldest_chunk)
             youngest = NULL;
         os_meta_free(chunk, sizeof *chunk);
     }
-    bytes -= slab_object_bytes(slab_known(object));
+    quarantined_bytes -= slab_object_bytes(slab_known(object));
     left++;
     return object;
 }
@@ -76,25 +76,25 @@ static void *quarantine_take_oldest(void)
 /* Takes up to LEAVE_MAX of the oldest objects, until at most `limit` bytes rest and `goal` objects
  * have left. */
 static unsigned quarantine_take_some(uint64_t limit, uint64_t goal, void **objects,
-                                     struct leaver *leaver)
+                                     struct quarantine_leaver *leaver)
 {
     unsigned taken = 0;
 
-    os_lock_take(&lock);
+    os_lock_take(&quarantine_lock);
     leaver->first = left;
-    while (oldest && (bytes > limit || left < goal) && taken < LEAVE_MAX)
+    while (oldest_chunk && (quarantined_bytes > limit || left < goal) && taken < LEAVE_MAX)
         objects[taken++] = quarantine_take_oldest();
     if (taken)
         list_append(&leavers, &leaver->link);
-    os_lock_release(&lock);
+    os_lock_release(&quarantine_lock);
     return taken;
 }
 
-static void leaver_is_done(struct leaver *leaver)
+static void leaver_is_done(struct quarantine_leaver *leaver)
 {
-    os_lock_take(&lock);
+    os_lock_take(&quarantine_lock);
     list_remove(&leaver->link);
-    os_lock_release(&lock);
+    os_lock_release(&quarantine_lock);
 }
 
 static void free_for_good(struct slab *slab, void *object)
@@ -113,7 +113,7 @@ static void leave_all(void **objects, unsigned count,
 static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *slab, void *object))
 {
     void *objects[LEAVE_MAX];
-    struct leaver leaver;
+    struct quarantine_leaver leaver;
     unsigned taken;
 
     do {
@@ -132,20 +132,20 @@ static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *
 static bool quarantine_released(struct slab *slab, void *object, bool may_keep)
 {
     size_t size = slab_object_bytes(slab);
-    struct chunk *chunk;
+    struct resting_chunk *chunk;
     bool over;
 
     if (!may_keep || slab->alone || size > quarantine_limit)
         return false;
-    os_lock_take(&lock);
+    os_lock_take(&quarantine_lock);
     chunk = chunk_with_room();
     if (chunk) {
         chunk->objects[chunk->end++] = object;
-        bytes += size;
+        quarantined_bytes += size;
         entered++;
     }
-    over = bytes > quarantine_limit;
-    os_lock_release(&lock);
+    over = quarantined_bytes > quarantine_limit;
+    os_lock_release(&quarantine_lock);
     if (over)
         let_leave(quarantine_limit, 0, free_for_good);
     return chunk != NULL;
@@ -156,9 +156,9 @@ void quarantine_flush_to(void (*leave)(struct slab *slab, void *object))
 {
     uint64_t goal;
 
-    os_lock_take(&lock);
+    os_lock_take(&quarantine_lock);
     goal = entered;
-    os_lock_release(&lock);
+    os_lock_release(&quarantine_lock);
     let_leave(UINT64_MAX, goal, leave);
 }
 
@@ -174,15 +174,15 @@ static void wait_for_leavers(void)
     bool busy = true;
 
     for (bool first = true; busy; first = false) {
-        const struct leaver *oldest_one;
+        const struct quarantine_leaver *oldest_one;
 
         if (!first)
             os_sleep_ns(LEAVER_NS);
-        os_lock_take(&lock);
+        os_lock_take(&quarantine_lock);
         goal = first ? left : goal;
-        oldest_one = list_first(&leavers, struct leaver, link);
+        oldest_one = list_first(&leavers, struct quarantine_leaver, link);
         busy = oldest_one && oldest_one->first < goal;
-        os_lock_release(&lock);
+        os_lock_release(&quarantine_lock);
     }
 }
 
@@ -212,10 +212,10 @@ void quarantine_fork_child(bool whole)
 
 void quarantine_fork_prepare(void)
 {
-    os_lock_take_for_fork(&lock);
+    os_lock_take_for_fork(&quarantine_lock);
 }
 
 void quarantine_fork_done(void)
 {
-    os_lock_release_from_fork(&lock);
+    os_lock_release_from_fork(&quarantine_lock);
 }

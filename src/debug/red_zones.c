@@ -84,7 +84,7 @@ static const char *find_damage(const char *from, const char *end)
 
 /* --------------------------------------------------------------------------------------- places */
 
-static bool is_large(const struct slab *slab)
+static bool is_large_slab(const struct slab *slab)
 {
     return !slab->cache->percpu;
 }
@@ -98,7 +98,7 @@ static size_t red_zones_size_asked(const struct slab *slab, const void *object)
 {
     if (slab->alone)
         return 0;
-    if (is_large(slab))
+    if (is_large_slab(slab))
         return (uintptr_t)slab->side[RED_ZONES_EXTENSION];
     return *red_zones_note_of(slab, object);
 }
@@ -107,7 +107,7 @@ static size_t red_zones_size_asked(const struct slab *slab, const void *object)
  * slack ends with the last page of `size` bytes, however many pages the block has by now. */
 static char *slack_end(const struct slab *slab, char *object, size_t size)
 {
-    bool may_change = is_large(slab) && !slab->cache->body->margin;
+    bool may_change = is_large_slab(slab) && !slab->cache->body->margin;
     size_t room = may_change ? round_up(size, os_page_size) : slab_usable_bytes(slab);
 
     return object + min_size(room, size + SLACK_CHECKED);
@@ -166,7 +166,7 @@ static void check(const struct slab *slab, char *object, const char *what)
     byte = find_damage(object + size, slack_end(slab, object, size));
     if (unlikely(byte != NULL))
         red_zones_report(slab, object, byte, what);
-    if (is_large(slab))
+    if (is_large_slab(slab))
         return;
     check_tail(slab, object, what);
     check_front(slab, object, what);
@@ -183,7 +183,7 @@ static bool red_zones_made(struct slab *slab)
 {
     size_t stride = slab_object_bytes(slab);
 
-    if (slab->alone || is_large(slab))
+    if (slab->alone || is_large_slab(slab))
         return true;
     slab->side[RED_ZONES_EXTENSION] = os_meta_alloc(red_zones_notes_bytes(slab));
     if (!slab->side[RED_ZONES_EXTENSION])
@@ -198,7 +198,7 @@ static bool red_zones_made(struct slab *slab)
 
 static void red_zones_going(struct slab *slab)
 {
-    if (!slab->alone && !is_large(slab))
+    if (!slab->alone && !is_large_slab(slab))
         os_meta_free(slab->side[RED_ZONES_EXTENSION], red_zones_notes_bytes(slab));
 }
 
@@ -206,7 +206,7 @@ static void red_zones_going(struct slab *slab)
 
 static void red_zones_resize(struct slab *slab, void *object, size_t size)
 {
-    if (is_large(slab))
+    if (is_large_slab(slab))
         slab->side[RED_ZONES_EXTENSION] = (void *)(uintptr_t)size;
     else
         *red_zones_note_of(slab, object) = (uint16_t)size;
@@ -218,7 +218,7 @@ static void red_zones_allocated(struct slab *slab, void *object, size_t size, bo
     (void)zeroed;
     if (slab->alone)
         return;
-    if (!is_large(slab))
+    if (!is_large_slab(slab))
         check_tail(slab, object, "its next allocation");
     red_zones_resize(slab, object, size);
 }

@@ -24,8 +24,8 @@ uint64_t sampling_rate READ_MOSTLY = 0;
 uint64_t sampling_seed;
 __thread int64_t sampling_left;
 
-static __thread uint64_t randomness; /* 0 if not seeded yet */
-static uint64_t seeds;               /* number handed out; atomic */
+static __thread uint64_t sampling_randomness; /* 0 if not seeded yet */
+static uint64_t seeds;                        /* number handed out; atomic */
 
 /* Computes ln(x) for 0 < x <= 1, from x = m / 2^halvings with m in (1/2, 1], and
  *   ln(m) = 2 artanh((m - 1) / (m + 1)). */
@@ -76,14 +76,14 @@ static void seed(void)
         words[0] = (sampling_seed + add_relaxed(&seeds, 1)) * UINT64_C(0x9e3779b97f4a7c15);
     else
         os_secret(words);
-    randomness = words[0] | 1;
+    sampling_randomness = words[0] | 1;
 }
 
 /* Draws a number above 0 and at most 1. */
 static double draw_uniform(void)
 {
-    randomness = random_behind(randomness);
-    return (double)((randomness >> 11) + 1) / (double)(UINT64_C(1) << 53);
+    sampling_randomness = random_behind(sampling_randomness);
+    return (double)((sampling_randomness >> 11) + 1) / (double)(UINT64_C(1) << 53);
 }
 
 /* Draws a distance of at least 1, because 0 means no draw yet. Rounds up, because an allocation is
@@ -95,7 +95,7 @@ static int64_t draw_distance(void)
 
 bool sampling_is_due(size_t size)
 {
-    if (unlikely(!randomness)) {
+    if (unlikely(!sampling_randomness)) {
         seed();
         sampling_left = draw_distance();
     }

@@ -36,7 +36,7 @@ struct depot {
 };
 
 static struct depot *depot;
-static uint64_t used; /* words handed out; atomic */
+static uint64_t depot_used; /* words handed out; atomic */
 
 static struct trace *trace_at(struct depot *of, uint32_t number)
 {
@@ -102,9 +102,9 @@ static uint32_t stack_depot_add(struct depot *to, uint32_t hash, void *const *fr
     uint64_t place;
     struct trace *trace;
 
-    if (load_relaxed(&used) + size >= DEPOT_WORDS)
+    if (load_relaxed(&depot_used) + size >= DEPOT_WORDS)
         return 0;
-    place = add_relaxed(&used, size) + 1; /* place 0 stays empty */
+    place = add_relaxed(&depot_used, size) + 1; /* place 0 stays empty */
     if (place + size > DEPOT_WORDS)
         return 0;
     os_meta_note_untouched(-(int64_t)(size * sizeof *to->words));

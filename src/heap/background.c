@@ -24,8 +24,8 @@
  * call of `free` that may come from there (by the return address) leaves the start to the next slow
  * path.
  *
- * There are no locks. `state` belongs to the decay thread from the compare-and-swap that announces
- * the thread until the thread's last store.
+ * There are no locks. `background_state` belongs to the decay thread from the compare-and-swap that
+ * announces the thread until the thread's last store.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include <link.h>
@@ -59,17 +59,17 @@
 
 enum { NOBODY, THERE };
 enum { NOT_LOADED, BEING_READIED, READY, ENDED }; /* values of `life` */
-static uint32_t state;
+static uint32_t background_state;
 static uint32_t life;
-static bool wanted = true; /* the option background */
-static bool forked;        /* a forked child under a race detector may not start threads */
-static uint64_t retry_at;  /* no thread is started before this time (ns); atomic */
+static bool background_wanted = true; /* the option background */
+static bool forked;       /* a forked child under a race detector may not start threads */
+static uint64_t retry_at; /* no thread is started before this time (ns); atomic */
 
 /* State of the decay thread. */
 static uint64_t kept_before, rounds_before;
 static unsigned fruitless;
 
-static uint64_t kept(void)
+static uint64_t background_kept(void)
 {
     return os_pages_kept() + decay_kept();
 }
@@ -89,13 +89,13 @@ uint64_t background_look(void)
     uint64_t now_kept, rounds = decay_rounds(), retain = os_pages_retain();
     bool alone = rounds == rounds_before;
 
-    if (!load_relaxed(&wanted) || load_relaxed(&life) != READY)
+    if (!load_relaxed(&background_wanted) || load_relaxed(&life) != READY)
         return 0;
     decay_some(LOOK_CACHES, LOOK_MOVES);
     decay_drive();
     os_pages_decay();
     rounds_before = decay_rounds();
-    now_kept = kept();
+    now_kept = background_kept();
     if (now_kept <= retain + DONE_BYTES)
         return 0;
     fruitless = alone && now_kept >= kept_before ? fruitless + 1 : 0;
@@ -109,7 +109,7 @@ uint64_t background_look(void)
 
 static bool background_is_worth_it(void)
 {
-    return kept() > os_pages_retain() + START_BYTES;
+    return background_kept() > os_pages_retain() + START_BYTES;
 }
 
 static bool may_retry(void)
@@ -142,11 +142,12 @@ static void decay_until_done(void *unused)
             os_sleep_ns(pause);
             os_thread_waits(false);
         }
-        store_release(&state, (uint32_t)NOBODY);
+        store_release(&background_state, (uint32_t)NOBODY);
         os_full_fence();
         nobody = NOBODY;
-    } while (load_relaxed(&wanted) && load_relaxed(&life) == READY && background_is_worth_it() &&
-             may_retry() && compare_exchange(&state, &nobody, (uint32_t)THERE));
+    } while (load_relaxed(&background_wanted) && load_relaxed(&life) == READY &&
+             background_is_worth_it() && may_retry() &&
+             compare_exchange(&background_state, &nobody, (uint32_t)THERE));
 }
 
 /* ----------------------------------------------------------------------------- where it is made */
@@ -216,22 +217,22 @@ static __attribute__((noinline)) void background_make_thread(const void *caller)
 
     if (os_calls_are_few() || load_relaxed(&life) != READY || os_busy || os_lock_forking ||
         forked || is_inside_libc(caller) || !may_retry() || is_alone() ||
-        !compare_exchange(&state, &nobody, (uint32_t)THERE))
+        !compare_exchange(&background_state, &nobody, (uint32_t)THERE))
         return;
     if (os_thread_start("prudence-tidy", -1, STACK, decay_until_done, NULL))
         return;
     store_relaxed(&retry_at, os_clock_coarse_ns() + RETRY_NS);
-    store_release(&state, (uint32_t)NOBODY);
+    store_release(&background_state, (uint32_t)NOBODY);
 }
 
 void background_visit(const void *caller)
 {
-    if (!load_relaxed(&wanted) || !background_is_worth_it())
+    if (!load_relaxed(&background_wanted) || !background_is_worth_it())
         return;
-    /* Makes the kept bytes visible before the read of `state`. So either this thread finds that the
-     * decay thread has ended, or that thread sees the bytes (decay_until_done). */
+    /* Makes the kept bytes visible before the read of `background_state`. So either this thread
+     * finds that the decay thread has ended, or that thread sees the bytes (decay_until_done). */
     os_full_fence();
-    if (load_relaxed(&state) == NOBODY)
+    if (load_relaxed(&background_state) == NOBODY)
         background_make_thread(caller);
 }
 
@@ -239,7 +240,7 @@ void background_visit(const void *caller)
 
 void background_set(bool want)
 {
-    store_relaxed(&wanted, want);
+    store_relaxed(&background_wanted, want);
 }
 
 void background_start(void)
@@ -263,7 +264,7 @@ void background_end(void)
  * threaded process that starts threads. */
 void background_fork_child(void)
 {
-    state = NOBODY;
+    background_state = NOBODY;
     forked = race_detector_on;
     if (life == BEING_READIED) { /* that thread does not exist in the child */
         range_count = 0;

@@ -25,8 +25,8 @@
 static struct grave {
     struct prudence_cache *cache;
     uint32_t destroyed_by; /* a trace, or 0 if unknown */
-} graves[GRAVES];
-static unsigned next_grave;
+} cache_graves[GRAVES];
+static unsigned next_cache_grave;
 
 static void bury(struct prudence_cache *cache)
 {
@@ -34,8 +34,8 @@ static void bury(struct prudence_cache *cache)
     uint32_t destroyed_by = is_checked(cache) ? stack_depot_here() : 0;
 
     os_lock_take(&slab_caches_lock);
-    grave = &graves[next_grave];
-    next_grave = (next_grave + 1) % GRAVES;
+    grave = &cache_graves[next_cache_grave];
+    next_cache_grave = (next_cache_grave + 1) % GRAVES;
     oldest = *grave;
     *grave = (struct grave){.cache = cache, .destroyed_by = destroyed_by};
     os_lock_release(&slab_caches_lock);
@@ -50,8 +50,8 @@ void cache_life_refuse(const struct prudence_cache *cache, const char *what)
     os_report("%s: cache '%s' (%p) was destroyed", what, cache->name, (const void *)cache);
     stack_depot_print("called by:", stack_depot_here());
     for (unsigned i = 0; i < GRAVES; i++)
-        if (graves[i].cache == cache)
-            stack_depot_print("destroyed by:", graves[i].destroyed_by);
+        if (cache_graves[i].cache == cache)
+            stack_depot_print("destroyed by:", cache_graves[i].destroyed_by);
     os_abort();
 }
 

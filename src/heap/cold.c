@@ -36,7 +36,7 @@ uint32_t cold_after = 256;
 
 static struct prudence_cache *commons[COMMON_MAX / COMMON_STEP]; /* under heap_lock */
 static uint32_t caches_alive;                                    /* atomic */
-static uint32_t rounds;                                          /* atomic */
+static uint32_t cold_rounds;                                     /* atomic */
 
 void cold_note_made(void)
 {
@@ -100,7 +100,7 @@ static struct prudence_cache **cold_owner_of(struct slab *slab, const void *obje
 /* Begins a round of a cache that has `made` allocations. */
 static void begin_round(struct prudence_cache *cache, uint64_t made)
 {
-    uint32_t now = add_relaxed(&rounds, 1), last = load_relaxed(&cache->cold_round);
+    uint32_t now = add_relaxed(&cold_rounds, 1), last = load_relaxed(&cache->cold_round);
 
     store_relaxed(&cache->cold_round, now);
     if (made && now - last <= BUSY)

@@ -17,7 +17,7 @@
 #include "slab/node.h"
 #include "slab/transfer_batch.h"
 
-static void count(struct slab *slab, const void *object)
+static void count_pending(struct slab *slab, const void *object)
 {
     unsigned epoch = destruct_epoch(slab, object);
 
@@ -28,7 +28,7 @@ static void count(struct slab *slab, const void *object)
 
 static void count_known(const void *object)
 {
-    count(slab_known(object), object);
+    count_pending(slab_known(object), object);
 }
 
 static void count_in_slab(struct slab *slab)

@@ -4,7 +4,7 @@
  * of objects that an allocation could not destroy, and of all objects of caches with
  * DESTRUCT_SOON. A turn serves the cache that has waited longest, for a limited number of objects.
  *
- * Only the main worker runs turns. slab_caches_lock guards `serving`, which keeps that cache
+ * Only the main worker runs turns. slab_caches_lock guards `destruct_serving`, which keeps that cache
  * from being destroyed (destruct_barrier_until_empty). No lock is held while a destructor runs.
  */
 #include "rcu/destruct_worker.h"
@@ -17,8 +17,8 @@
 
 #define TURN_MAX 256 /* objects of one cache, before callbacks have their turn */
 
-static struct prudence_cache *serving; /* by the worker; under slab_caches_lock */
-static uint64_t turns;                 /* number of the worker's turns */
+static struct prudence_cache *destruct_serving; /* by the worker; under slab_caches_lock */
+static uint64_t destruct_turns;                 /* number of the worker's turns */
 static __thread bool serving_here;
 
 bool destruct_worker_serves(const struct prudence_cache *cache)
@@ -26,7 +26,7 @@ bool destruct_worker_serves(const struct prudence_cache *cache)
     bool served;
 
     os_lock_take(&slab_caches_lock);
-    served = serving == cache && !serving_here;
+    served = destruct_serving == cache && !serving_here;
     os_lock_release(&slab_caches_lock);
     return served;
 }
@@ -55,7 +55,7 @@ static struct prudence_cache *next_cache(void)
             (!next || destruct_of_cache(cache)->turn < destruct_of_cache(next)->turn))
             next = cache;
     }
-    serving = next;
+    destruct_serving = next;
     os_lock_release(&slab_caches_lock);
     return next;
 }
@@ -63,7 +63,7 @@ static struct prudence_cache *next_cache(void)
 static void destruct_worker_let_go(void)
 {
     os_lock_take(&slab_caches_lock);
-    serving = NULL;
+    destruct_serving = NULL;
     os_lock_release(&slab_caches_lock);
 }
 
@@ -90,7 +90,7 @@ static bool destruct_worker_serve(struct prudence_cache *cache)
     bool some;
 
     store_relaxed(&own->wanted, 0u);
-    own->turn = ++turns;
+    own->turn = ++destruct_turns;
     drain_cache(cache, any_slab && !soon);
     some = run_turn(cache, any_slab);
     if (soon && !some && destruct_pending(cache)) {
@@ -132,5 +132,5 @@ void destruct_worker_start(void)
 void destruct_worker_forget(void)
 {
     if (!serving_here)
-        serving = NULL;
+        destruct_serving = NULL;
 }

@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,6 +73,8 @@ static bool is_trusted(uid_t owner)
     return owner == geteuid() || owner == 0 ||
            (!syscall(SYS_newfstatat, AT_FDCWD, "/", &root, 0) && owner == root.st_uid);
 }
+
+#define PROC_SUPER_MAGIC 0x9fa0 /* the kernel's type of the file system /proc */
 
 static bool is_of_proc(int link)
 {

@@ -33,16 +33,16 @@ int prudence_dump(int fd)
 
 /* ------------------------------------------------------------------------------------ the file */
 
-static struct option_file file; /* no path means standard error */
+static struct option_file dump_file; /* no path means standard error */
 
 bool dump_set_file(const char *path)
 {
-    return option_file_set(&file, path);
+    return option_file_set(&dump_file, path);
 }
 
 void dump_at_signal(uint64_t choice)
 {
-    const char *name = load_acquire(&file.path);
+    const char *name = load_acquire(&dump_file.path);
     int fd = name ? option_file_open(name, OPTION_FILE_APPEND) : -1;
 
     (void)choice;

@@ -23,7 +23,7 @@
 #include "runtime/output.h"
 #include "runtime/stats.h"
 
-static bool enabled;
+static bool exit_stats_enabled;
 static int duplicate = -1;
 static struct stat identity;
 
@@ -41,8 +41,8 @@ void exit_stats_set(uint64_t wanted)
 {
     int saved_errno = errno;
 
-    enabled = wanted && fstat(STDERR_FILENO, &identity) == 0;
-    if (enabled && duplicate < 0)
+    exit_stats_enabled = wanted && fstat(STDERR_FILENO, &identity) == 0;
+    if (exit_stats_enabled && duplicate < 0)
         duplicate = duplicate_stderr();
     errno = saved_errno;
 }
@@ -98,7 +98,7 @@ __attribute__((destructor(101))) static void exit_stats_at_exit(void)
     struct posix_quiet quiet;
     int cancelable, fd;
 
-    if (!enabled || (fd = where_to_print()) < 0)
+    if (!exit_stats_enabled || (fd = where_to_print()) < 0)
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
                            &cancelable); /* for the thread that called exit */

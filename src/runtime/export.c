@@ -11,8 +11,8 @@
  * inherit the mapping and makes another one.
  *
  * Everything here is async-signal-safe: direct system calls, and text formatted on the stack. The
- * thread that moves `state` to EXPORT_CHANGES makes or unmaps the description; other threads only
- * change `asked`, and that thread continues until `state` agrees with `asked`.
+ * thread that moves `export_state` to EXPORT_CHANGES makes or unmaps the description; other threads
+ * only change `export_asked`, and that thread continues until `export_state` agrees with it.
  */
 #define _GNU_SOURCE /* F_ADD_SEALS, syscall */
 #include <errno.h>
@@ -37,13 +37,13 @@
 #endif
 
 enum export_state { EXPORT_OFF, EXPORT_CHANGES, EXPORT_ON };
-static uint32_t state; /* changed by compare-and-swap */
-static void *mapping;  /* owned by the thread that set EXPORT_CHANGES */
+static uint32_t export_state; /* changed by compare-and-swap */
+static void *mapping;         /* owned by the thread that set EXPORT_CHANGES */
 
 /* The signal that switches the export on (0 if none; a number of signals.h), and ASKED_ON if the
  * export is wanted. One word, changed by compare-and-swap, so that a signal and a change of the
  * option take effect one after the other. */
-static uint32_t asked;
+static uint32_t export_asked;
 #define ASKED_ON UINT32_C(256)
 _Static_assert(SIGNAL_CHOICES <= ASKED_ON, "both fit a word");
 
@@ -131,15 +131,15 @@ static void *description_make(void)
 
 static bool is_asked(void)
 {
-    return load_relaxed(&asked) & ASKED_ON;
+    return load_relaxed(&export_asked) & ASKED_ON;
 }
 
 /* Withdraws the request after a failure, so that the next request tries again. */
 static void give_up(void)
 {
-    uint32_t word = load_relaxed(&asked);
+    uint32_t word = load_relaxed(&export_asked);
 
-    while (!compare_exchange(&asked, &word, word & ~ASKED_ON))
+    while (!compare_exchange(&export_asked, &word, word & ~ASKED_ON))
         ;
 }
 
@@ -157,9 +157,10 @@ static uint32_t export_change(uint32_t present)
 }
 
 /*
- * Makes `state` agree with `asked`. A thread that finds EXPORT_CHANGES leaves the work to the
- * thread that set it, which reads `asked` again when done. The fences make this safe: either the
- * first thread finds the state at rest, or the other thread finds the first one's request.
+ * Makes `export_state` agree with `export_asked`. A thread that finds EXPORT_CHANGES leaves the
+ * work to the thread that set it, which reads `export_asked` again when done. The fences make this
+ * safe: either the first thread finds the state at rest, or the other thread finds the first one's
+ * request.
  */
 static void export_follow(void)
 {
@@ -167,12 +168,12 @@ static void export_follow(void)
     uint32_t present;
 
     os_full_fence();
-    present = load_acquire(&state);
+    present = load_acquire(&export_state);
     while (present != EXPORT_CHANGES && (present == EXPORT_ON) != is_asked()) {
-        if (!compare_exchange(&state, &present, EXPORT_CHANGES))
+        if (!compare_exchange(&export_state, &present, EXPORT_CHANGES))
             continue;
         present = export_change(present);
-        store_release(&state, present);
+        store_release(&export_state, present);
         os_full_fence();
     }
     errno = saved_errno;
@@ -180,31 +181,31 @@ static void export_follow(void)
 
 void export_ask(uint64_t signal, bool on)
 {
-    uint32_t word = load_relaxed(&asked), wish;
+    uint32_t word = load_relaxed(&export_asked), wish;
 
     do
         wish = (uint32_t)signal | (on ? ASKED_ON : signal ? word & ASKED_ON : 0);
-    while (!compare_exchange(&asked, &word, wish));
+    while (!compare_exchange(&export_asked, &word, wish));
     export_follow();
 }
 
 /* Does nothing if the handler comes late and the option no longer names the signal. */
 void export_at_signal(uint64_t choice)
 {
-    uint32_t word = load_relaxed(&asked);
+    uint32_t word = load_relaxed(&export_asked);
 
     while ((word & ~ASKED_ON) == choice)
-        if (compare_exchange(&asked, &word, word | ASKED_ON)) {
+        if (compare_exchange(&export_asked, &word, word | ASKED_ON)) {
             export_follow();
             return;
         }
 }
 
-/* Starts over in the child, which lacks the mapping. `asked` is valid even if another thread of the
- * parent was making the description. */
+/* Starts over in the child, which lacks the mapping. `export_asked` is valid even if another thread
+ * of the parent was making the description. */
 void export_fork_child(bool whole)
 {
     (void)whole;
-    store_relaxed(&state, (uint32_t)EXPORT_OFF);
+    store_relaxed(&export_state, (uint32_t)EXPORT_OFF);
     export_follow();
 }

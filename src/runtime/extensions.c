@@ -28,7 +28,7 @@
 static struct slab_extension expiry_counts;
 
 /* Places of extensions that enter themselves. */
-static struct slab_extension *const places[OS_EXTENSIONS] = {
+static struct slab_extension *const extension_places[OS_EXTENSIONS] = {
     [EXPIRY_COUNTS_EXTENSION] = &expiry_counts,
 };
 
@@ -38,9 +38,9 @@ void extensions_enter(void)
 
     for_each_entered(at, extension_parts)
     {
-        if (!places[(*at)->number])
+        if (!extension_places[(*at)->number])
             os_panic("extension %u has no place for an entry", (*at)->number);
-        *places[(*at)->number] = *(*at)->extension;
+        *extension_places[(*at)->number] = *(*at)->extension;
     }
 }
 

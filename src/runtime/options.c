@@ -395,7 +395,7 @@ static bool option_store(const struct option *option, const char *text)
 
 /* ------------------------------------------------------------------------------------- setting */
 
-static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
+static struct os_lock options_lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
 
 static const struct option *option_find(const char *name)
 {
@@ -456,9 +456,9 @@ static bool set_one_at_a_time(const struct option *option, const char *value)
 
     if (option->keep)
         return option->keep(value);
-    os_lock_take(&lock);
+    os_lock_take(&options_lock);
     done = option_store(option, value);
-    os_lock_release(&lock);
+    os_lock_release(&options_lock);
     return done;
 }
 
@@ -508,11 +508,11 @@ static int set_at_start(const struct option *option, const char *value)
 {
     int error;
 
-    os_lock_take(&lock);
+    os_lock_take(&options_lock);
     os_lock_take(&heap_lock);
     error = caches_are_none() ? set_before_caches(option, value) : set_beside_caches(option, value);
     os_lock_release(&heap_lock);
-    os_lock_release(&lock);
+    os_lock_release(&options_lock);
     return error == EINVAL ? bad_value(option, value) : error;
 }
 
@@ -567,12 +567,12 @@ static void set_from_environment(const char *name, const char *value, bool cut)
 
 void options_fork_prepare(void)
 {
-    os_lock_take_for_fork(&lock);
+    os_lock_take_for_fork(&options_lock);
 }
 
 void options_fork_done(void)
 {
-    os_lock_release_from_fork(&lock);
+    os_lock_release_from_fork(&options_lock);
 }
 
 void options_read_environment(void)

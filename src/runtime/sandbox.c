@@ -27,8 +27,8 @@
 #include "slab/preflush.h"
 #include "slab/reclaim/drain.h"
 
-static enum sandbox wanted = SANDBOX_AUTO; /* under the lock of the options */
-static bool started;                       /* sandbox_start() has run; under the same lock */
+static enum sandbox sandbox_wanted = SANDBOX_AUTO; /* under the lock of the options */
+static bool sandbox_started; /* sandbox_start() has run; under the same lock */
 
 /* Returns the bytes that the process has from the system, or 0 if another thread holds a lock of
  * the page source. */
@@ -77,12 +77,12 @@ static void sandbox_enter(void)
 
 void sandbox_set(uint64_t choice)
 {
-    wanted = (enum sandbox)choice;
-    if (!started)
+    sandbox_wanted = (enum sandbox)choice;
+    if (!sandbox_started)
         return;
-    if (wanted == SANDBOX_ALWAYS && load_relaxed(&os_calls) != OS_CALLS_FEW)
+    if (sandbox_wanted == SANDBOX_ALWAYS && load_relaxed(&os_calls) != OS_CALLS_FEW)
         sandbox_enter();
-    else if (wanted == SANDBOX_NEVER)
+    else if (sandbox_wanted == SANDBOX_NEVER)
         os_calls_widen();
 }
 
@@ -93,18 +93,18 @@ bool sandbox_keeps_from(uint64_t choice)
 
 bool sandbox_is_wanted(void)
 {
-    return wanted == SANDBOX_ALWAYS;
+    return sandbox_wanted == SANDBOX_ALWAYS;
 }
 
 void sandbox_start(void)
 {
-    started = true;
-    if (wanted == SANDBOX_ALWAYS && load_relaxed(&preflush_helper))
+    sandbox_started = true;
+    if (sandbox_wanted == SANDBOX_ALWAYS && load_relaxed(&preflush_helper))
         os_report("option 'background': there is no helper with sandbox=1");
-    if (wanted == SANDBOX_ALWAYS) {
+    if (sandbox_wanted == SANDBOX_ALWAYS) {
         end_helpers();
         become_few(OS_CALLS_FEW);
-    } else if (wanted == SANDBOX_AUTO && process_has_our_malloc &&
+    } else if (sandbox_wanted == SANDBOX_AUTO && process_has_our_malloc &&
                !load_relaxed(&preflush_helper)) {
         become_few(OS_CALLS_PLAIN);
     } else {

@@ -41,14 +41,18 @@ enum { EXPIRY_COUNTS_EXTENSION = 0 };
 #define EXPIRY_COUNT_REGION     33
 #define EXPIRY_COUNT_SUSPECT    34
 
+/* `word` is the lower half of `both`, in either order of bytes. */
 union expiry_count {
     struct {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
         uint32_t word;  /* number of dates, and finalizer */
         uint32_t stamp; /* 0 if none */
+#else
+        uint32_t stamp, word;
+#endif
     };
     uint64_t both;
 };
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "`word` is the lower half of `both`");
 
 static inline void expiry_count_suspect(union expiry_count *expiry)
 {

@@ -6,7 +6,7 @@
 #define PLACES_AT_ONCE 8 /* places a thread takes from the common list or returns */
 
 struct places region_places = {.size = sizeof(struct region)};
-static struct list unused = {&unused, &unused}; /* scm_lock */
+static struct list unused_places = {&unused_places, &unused_places}; /* scm_lock */
 
 /* Under scm_lock. */
 static struct region *region_place_new(void)
@@ -40,7 +40,7 @@ static void places_take_some(struct scm_thread *self)
 {
     os_lock_take(&scm_lock);
     for (unsigned i = 0; i < PLACES_AT_ONCE; i++) {
-        struct region *region = list_first(&unused, struct region, link);
+        struct region *region = list_first(&unused_places, struct region, link);
 
         if (region)
             list_remove(&region->link);
@@ -57,7 +57,7 @@ static void places_take_some(struct scm_thread *self)
 static void places_leave(struct scm_thread *thread, unsigned count)
 {
     while (count--)
-        list_append(&unused, &place_kept(thread)->link);
+        list_append(&unused_places, &place_kept(thread)->link);
 }
 
 /* Returns the places of a thread that has ended. Called under scm_lock. */

@@ -171,10 +171,16 @@ static int is_write(const ucontext_t *context)
         at += head[1];
     }
 }
-#else
+#elif defined(__x86_64__)
 static int is_write(const ucontext_t *context)
 {
     return (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+}
+#else
+static int is_write(const ucontext_t *context) /* the library does not ask either */
+{
+    (void)context;
+    return -1;
 }
 #endif
 

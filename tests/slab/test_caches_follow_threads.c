@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A CPU that gets caches takes the place of one that threads have left, once as many CPUs have
- * caches as the process has threads (docs/adr/0143).
+ * caches as the process has threads (docs/explanation/scaling.md).
  *
  * ctest: not-with thread (one thread)
  */

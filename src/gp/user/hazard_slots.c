@@ -35,8 +35,8 @@
 
 _Static_assert(sizeof(struct prudence_hazards) == 128, "two cache lines, found from a slot");
 
-static struct hazard_chunk first_chunk; /* lets the first threads read without memory */
-struct hazard_chunk *hazard_chunks = &first_chunk;
+static struct hazard_chunk first_hazard_chunk; /* lets the first threads read without memory */
+struct hazard_chunk *hazard_chunks = &first_hazard_chunk;
 
 static __thread struct prudence_hazards *hazards_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_hazards *prudence_hazards_self
@@ -45,7 +45,7 @@ extern __thread struct prudence_hazards *prudence_hazards_self
 static __thread struct prudence_hazards *hazards_before __attribute__((tls_model("initial-exec")));
 static __thread uint64_t my_generation __attribute__((tls_model("initial-exec")));
 
-static uint64_t generations;                   /* atomic */
+static uint64_t hazard_generations;            /* atomic */
 static uint32_t slots_fenced = 1;              /* of new slots; atomic */
 static uint32_t drivers_skip = 1;              /* atomic */
 static uint32_t switching;                     /* compare-and-swap */
@@ -189,7 +189,7 @@ static bool hazard_slots_enter(void)
         os_copy_check();
         reader_exit_watch();
         if (!my_generation)
-            my_generation = add_relaxed(&generations, 1) + 1;
+            my_generation = add_relaxed(&hazard_generations, 1) + 1;
         record = claim();
         if (!record)
             return false;

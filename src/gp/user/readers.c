@@ -84,17 +84,17 @@ bool readers_are_superseded(void)
 struct list readers_domains = {&readers_domains, &readers_domains};
 
 static const struct prudence_domain
-    *lasting; /* set once, before threads know the domain; or NULL */
+    *lasting_domain; /* set once, before threads know the domain; or NULL */
 
 void readers_make_lasting(const struct prudence_domain *domain)
 {
-    debug_assert(!lasting);
-    store_relaxed(&lasting, domain);
+    debug_assert(!lasting_domain);
+    store_relaxed(&lasting_domain, domain);
 }
 
 bool readers_are_lasting(const struct prudence_domain *domain)
 {
-    return domain->is_default || domain == load_relaxed(&lasting);
+    return domain->is_default || domain == load_relaxed(&lasting_domain);
 }
 
 static struct reader_slot *readers_slot_of(struct prudence_reader *reader)
@@ -325,7 +325,7 @@ static struct reader_slot *table_enter(struct prudence_domain *domain)
         return NULL;
     thread_table->entries[domain->index] =
         (struct table_entry){.slot = slot, .generation = domain->generation};
-    if (domain == load_relaxed(&lasting))
+    if (domain == load_relaxed(&lasting_domain))
         reader_lasting_self = &slot->reader;
     return slot;
 }

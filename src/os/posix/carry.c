@@ -7,12 +7,12 @@
  * line is shared by all CPUs. A carrier that moves to another CPU subtracts from the stripe that it
  * added to.
  *
- * A carrier adds to a stripe, then checks whether a fork has stopped all. Fork sets `stopped`, then
- * checks the stripes. Both accesses are seq-cst (the fork's is followed by a full fence), so at
- * least one of the two sees the other. The same holds for a walk, which excludes forks and other
- * walks by the lock of the list of caches. A carrier that sees the fork undoes the addition. A
- * child copied in between has the addition but not the thread, so the child resets all stripes
- * (os_carry_forget_others).
+ * A carrier adds to a stripe, then checks whether a fork has stopped all. Fork sets
+ * `carry_stopped`, then checks the stripes. Both accesses are seq-cst (the fork's is followed by a
+ * full fence), so at least one of the two sees the other. The same holds for a walk, which excludes
+ * forks and other walks by the lock of the list of caches. A carrier that sees the fork undoes the
+ * addition. A child copied in between has the addition but not the thread, so the child resets all
+ * stripes (os_carry_forget_others).
  */
 #include "os/os.h"
 
@@ -23,7 +23,7 @@ static struct {
     char pad[CACHE_LINES_APART - sizeof(uint32_t)];
 } stripes[STRIPES] __attribute__((aligned(CACHE_LINES_APART)));
 
-static uint32_t stopped READ_MOSTLY = 0; /* by a fork or a walk */
+static uint32_t carry_stopped READ_MOSTLY = 0; /* by a fork or a walk */
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 static __thread uint32_t *stripe __attribute__((tls_model("initial-exec"))); /* counted there */
 
@@ -35,7 +35,7 @@ bool os_carry_try(void)
     if (depth++ || os_lock_forking)
         return true;
     __atomic_fetch_add(stripe, 1, __ATOMIC_SEQ_CST);
-    if (likely(!__atomic_load_n(&stopped, __ATOMIC_SEQ_CST)))
+    if (likely(!__atomic_load_n(&carry_stopped, __ATOMIC_SEQ_CST)))
         return true;
     __atomic_fetch_sub(stripe, 1, __ATOMIC_RELEASE);
     depth--;
@@ -61,7 +61,7 @@ void os_carry_end(void)
 /* Acquire: carried objects have arrived. */
 void os_carry_stop(void)
 {
-    __atomic_store_n(&stopped, 1u, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&carry_stopped, 1u, __ATOMIC_SEQ_CST);
     os_full_fence();
     for (unsigned i = 0; i < STRIPES; i++)
         while (load_acquire(&stripes[i].carriers))
@@ -70,7 +70,7 @@ void os_carry_stop(void)
 
 void os_carry_go_on(void)
 {
-    store_release(&stopped, 0u);
+    store_release(&carry_stopped, 0u);
 }
 
 void os_carry_forget_others(void)

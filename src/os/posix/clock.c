@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Time and sleeping. */
 #include <errno.h>
-#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel_numbers.h"
 #include "os/os.h"
 #include "posix.h"
 

@@ -18,13 +18,13 @@
 
 uint32_t *os_copy_page READ_MOSTLY = NULL;
 bool os_copy_made READ_MOSTLY = false;
-static void (*mend)(void);
+static void (*mend_of_copy)(void);
 
 void posix_copy_start(void (*when_copied)(void))
 {
     uint32_t *page;
 
-    mend = when_copied;
+    mend_of_copy = when_copied;
     if (load_relaxed(&os_copy_page))
         return;
     page = mapping_make_own(os_page_size);
@@ -51,7 +51,7 @@ void os_copy_check_slow(void)
 {
     uint32_t no = 0;
 
-    if (!mend || !compare_exchange(load_acquire(&os_copy_page), &no, 1u))
+    if (!mend_of_copy || !compare_exchange(load_acquire(&os_copy_page), &no, 1u))
         return;
     store_relaxed(&os_copy_made, true);
     posix_process_note();
@@ -60,5 +60,5 @@ void os_copy_check_slow(void)
         "threads were moving in the library are lost, and locks that those threads held stay "
         "locked; use fork",
         os_process_id());
-    mend();
+    mend_of_copy();
 }

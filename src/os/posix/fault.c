@@ -23,7 +23,7 @@
 
 #define FOUND_MAX 8 /* the last handlers that we stepped in front of */
 
-static void (*look_at)(const struct os_fault *fault);
+static void (*fault_look_at)(const struct os_fault *fault);
 static struct sigaction found[FOUND_MAX];
 static unsigned found_count;
 
@@ -120,7 +120,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
         serving.depth = 0;
         if (info->si_code > 0) {
             describe(info, context, &fault);
-            look_at(&fault);
+            fault_look_at(&fault);
         }
     }
     depth = ++serving.depth;
@@ -149,7 +149,7 @@ void os_fault_watch(void (*look)(const struct os_fault *fault))
         found_count--;
     }
     found[found_count++] = present;
-    look_at = look;
+    fault_look_at = look;
     ours.sa_mask = present.sa_mask;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (present.sa_flags & (SA_NODEFER | SA_RESTART));
     sigaction(SIGSEGV, &ours, NULL);

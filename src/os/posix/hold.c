@@ -28,10 +28,10 @@
  */
 #include "hold.h"
 
-#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kernel_numbers.h"
 #include "posix.h"
 
 #define SHARED   ((struct os_percpu_hold *)1)

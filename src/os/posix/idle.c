@@ -13,7 +13,6 @@
 #define _GNU_SOURCE /* CPU_SET */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +119,7 @@ static struct {
     uint64_t ticks; /* idle ticks at the last look */
     uint64_t until; /* ns; counts as idle until then */
 } cpus[CPU_SETSIZE];
-static uint64_t looked_at;                  /* ns */
+static uint64_t idle_looked_at;             /* ns */
 static bool (*injected_idle)(unsigned cpu); /* atomic */
 
 /* Parses a line "cpu3 user nice system idle iowait ..."; ignores others. */
@@ -182,9 +181,9 @@ static bool had_idle_time(unsigned cpu)
     if (cpu >= CPU_SETSIZE)
         return false;
     now = os_clock_ns();
-    if (now >= cpus[cpu].until && now - looked_at >= LOOK_NS) {
-        idle_look(now, now - looked_at < LATELY_NS);
-        looked_at = now;
+    if (now >= cpus[cpu].until && now - idle_looked_at >= LOOK_NS) {
+        idle_look(now, now - idle_looked_at < LATELY_NS);
+        idle_looked_at = now;
     }
     return now < cpus[cpu].until;
 }

@@ -25,16 +25,16 @@
 #define PAUSE_MIN_NS UINT64_C(1000000)
 #define PAUSE_MAX_NS UINT64_C(1000000000)
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
+static pthread_once_t last_threads_once = PTHREAD_ONCE_INIT;
+static pthread_key_t last_threads_key;
 static bool has_key;
 static uint32_t library_threads; /* atomic, like the next */
 static uint32_t waiting_threads; /* those that nothing of the program waits for */
-static __thread bool is_ours;
+static __thread bool thread_is_ours;
 
 void posix_thread_begins(void)
 {
-    is_ours = true;
+    thread_is_ours = true;
 }
 
 void posix_thread_is_made(bool made)
@@ -44,13 +44,13 @@ void posix_thread_is_made(bool made)
 
 void posix_thread_ends(void)
 {
-    if (is_ours)
+    if (thread_is_ours)
         posix_thread_is_made(false);
 }
 
 void os_thread_waits(bool waits)
 {
-    if (is_ours)
+    if (thread_is_ours)
         add_relaxed(&waiting_threads, waits ? 1u : UINT32_MAX);
 }
 
@@ -99,22 +99,22 @@ static void main_ends(void *unused)
 
 static void make_key(void)
 {
-    has_key = pthread_key_create(&key, main_ends) == 0;
+    has_key = pthread_key_create(&last_threads_key, main_ends) == 0;
 }
 
 void posix_watch_main(void)
 {
     if (syscall(SYS_gettid) != getpid())
         return;
-    pthread_once(&once, make_key);
+    pthread_once(&last_threads_once, make_key);
     if (has_key)
-        pthread_setspecific(key, &key);
+        pthread_setspecific(last_threads_key, &last_threads_key);
 }
 
 /* The forking thread is the child's main thread, even if it is one of ours that runs a callback. */
 void posix_last_threads_fork_child(void)
 {
-    is_ours = false;
+    thread_is_ours = false;
     store_relaxed(&library_threads, 0u); /* a copy by clone may have threads when noticed */
     store_relaxed(&waiting_threads, 0u);
 }

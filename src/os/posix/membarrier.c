@@ -4,10 +4,10 @@
  * this process and makes each execute a full fence. A thread that is not running has passed a fence
  * in the context switch.
  */
-#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kernel_numbers.h"
 #include "os/os.h"
 #include "posix.h"
 

@@ -48,7 +48,7 @@ static uint32_t looking, is_short;
 static uint64_t next_look;
 
 /* Used only by the thread that is looking. */
-static uint64_t pause_ns = CHECK_NS;
+static uint64_t pressure_pause_ns = CHECK_NS;
 static uint64_t events_before;
 static bool events_known;
 static uint64_t stall_before, stall_looked_at; /* microseconds; ns */
@@ -62,7 +62,7 @@ static char text[4096]; /* contents of the file read last */
 
 /* Used with few calls. */
 static uint64_t start_limit = UINT64_MAX;
-static uint64_t (*own_bytes)(void);
+static uint64_t (*pressure_own_bytes)(void);
 
 /* Names of a group's files. Version 1 has no file for `high`. Every group has the file `always`,
  * which is never empty. */
@@ -342,21 +342,21 @@ static bool has_stalled(uint64_t now, bool has_group)
  * is unknown then. */
 static bool is_close_by_itself(uint64_t more)
 {
-    return start_limit < NO_LIMIT && own_bytes && is_near(own_bytes(), more, start_limit);
+    return start_limit < NO_LIMIT && pressure_own_bytes && is_near(pressure_own_bytes(), more, start_limit);
 }
 
 static uint64_t note_short(void)
 {
     store_release(&is_short, 1u);
-    pause_ns = (uint64_t)min_size(pause_ns * 2, CHECK_NS_MAX);
-    return pause_ns;
+    pressure_pause_ns = (uint64_t)min_size(pressure_pause_ns * 2, CHECK_NS_MAX);
+    return pressure_pause_ns;
 }
 
 static uint64_t look_without_files(uint64_t more)
 {
     if (is_close_by_itself(more))
         return note_short();
-    pause_ns = CHECK_NS;
+    pressure_pause_ns = CHECK_NS;
     return CHECK_NS;
 }
 
@@ -368,7 +368,7 @@ static uint64_t look_at_files(uint64_t now, uint64_t more)
     bool met = has_group && has_new_events();
 
     if (!stalled && !met && !(has_group && is_close(more))) {
-        pause_ns = CHECK_NS;
+        pressure_pause_ns = CHECK_NS;
         return has_group ? CHECK_NS : ABSENT_NS;
     }
     return note_short();
@@ -401,7 +401,7 @@ void posix_pressure_inject(const char *group, const char *machine)
     top = strlen(folder);
     machine_file = machine;
     events_known = stall_known = false;
-    pause_ns = CHECK_NS;
+    pressure_pause_ns = CHECK_NS;
     store_relaxed(&next_look, 0);
     store_relaxed(&is_short, 0u);
 }
@@ -426,7 +426,7 @@ static uint64_t smallest_limit(void)
 
 void posix_pressure_start(uint64_t (*own)(void))
 {
-    own_bytes = own;
+    pressure_own_bytes = own;
     start_limit = smallest_limit();
 }
 

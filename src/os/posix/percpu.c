@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Takes per-CPU lines, and chooses between rseq and the lock fallback (see os_percpu.h). */
-#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hold.h"
+#include "kernel_numbers.h"
 #include "os/os.h"
 #include "posix.h"
 #include "sequence_test.h"
@@ -44,7 +44,7 @@ extern const unsigned int __rseq_size __attribute__((weak));
 static _Thread_local struct {
     uint32_t number; /* UNKNOWN_NUMBER at first */
     uint32_t takes;  /* left before the thread asks again */
-} kept = {.number = UNKNOWN_NUMBER, .takes = 0};
+} kept_number = {.number = UNKNOWN_NUMBER, .takes = 0};
 
 /* Source of the numbers that takes without sequences use; constant after start. */
 static enum number_source {
@@ -295,14 +295,14 @@ static uint32_t number_known(void)
 {
     if (likely(number_source == NUMBERS_BY_KERNEL))
         return os_percpu_number_at(__rseq_offset);
-    return number_source == NUMBERS_KEPT && kept.takes ? kept.number : UNKNOWN_NUMBER;
+    return number_source == NUMBERS_KEPT && kept_number.takes ? kept_number.number : UNKNOWN_NUMBER;
 }
 
 static uint32_t number_look_up(void)
 {
-    kept.number = os_cpu_current();
-    kept.takes = TAKES_A_LOOK_UP;
-    return kept.number;
+    kept_number.number = os_cpu_current();
+    kept_number.takes = TAKES_A_LOOK_UP;
+    return kept_number.number;
 }
 
 static struct os_percpu_line *take_by_number(void *lines, const void *token)
@@ -310,12 +310,12 @@ static struct os_percpu_line *take_by_number(void *lines, const void *token)
     uint32_t number = number_known();
     struct os_percpu_line *line;
 
-    if (unlikely(!kept.takes) || unlikely(number >= os_cpu_count())) {
+    if (unlikely(!kept_number.takes) || unlikely(number >= os_cpu_count())) {
         number = number_look_up();
         if (number_source != NUMBERS_ASKED)
             hold_take(number, true);
     } else {
-        kept.takes--;
+        kept_number.takes--;
     }
     if (os_percpu_hold)
         return hold_step_in(lines);

@@ -19,7 +19,6 @@
 #include "sequence_test.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -29,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "kernel_numbers.h"
 #include "os_percpu.h"
 #include "system_call.h"
 

@@ -45,7 +45,7 @@ static void (*yield)(void) = yield_to_kernel;
 
 /* For this thread: whether the kernel has allowed requests, and whether the present request was
  * made here and not by a reader. */
-static __thread bool enabled, asked;
+static __thread bool enabled, slice_asked;
 
 static volatile struct slice *own_slice(void)
 {
@@ -111,7 +111,7 @@ void os_slice_ask(void)
 
     if (!may_ask() || slice->request || slice->granted)
         return;
-    asked = true;
+    slice_asked = true;
     slice->request = 1;
 }
 
@@ -119,9 +119,9 @@ void os_slice_done(void)
 {
     volatile struct slice *slice = own_slice();
 
-    if (!asked)
+    if (!slice_asked)
         return;
-    asked = false;
+    slice_asked = false;
     slice->request = 0;
     if (slice->granted)
         yield();

@@ -14,7 +14,6 @@
  */
 #define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel_numbers.h"
 #include "os/os.h"
 #include "posix.h"
 
@@ -64,7 +64,8 @@ static void *run(void *at)
     prctl(PR_SET_NAME, start.name);
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* ns; the default adds 50 us to sleeps */
     if (process_policy != SCHED_OTHER)               /* attributes cannot say so */
-        sched_setscheduler(0, process_policy, &none);
+        syscall(SYS_sched_setscheduler, 0, process_policy,
+                &none);                         /* musl's function does nothing */
     setpriority(PRIO_PROCESS, 0, process_nice); /* of this thread only; may be refused */
     start.body(start.argument);
     posix_thread_ends();
@@ -73,6 +74,16 @@ static void *run(void *at)
 
 /* Wishes for a new thread. When the system refuses, they are dropped one by one, from the last. */
 enum { WANT_NOTHING, WANT_STACK, WANT_PROCESS_CPUS, WANT_CPU, WANT_POLICY };
+
+/* Musl's attributes have no CPUs: there the new thread has those of the thread that starts it. */
+static void attributes_set_cpus(pthread_attr_t *attributes, const cpu_set_t *cpus)
+{
+#if defined(__GLIBC__)
+    pthread_attr_setaffinity_np(attributes, sizeof *cpus, cpus);
+#else
+    (void)attributes, (void)cpus;
+#endif
+}
 
 static void attributes_set(pthread_attr_t *attributes, int want, int cpu, size_t stack)
 {
@@ -85,9 +96,9 @@ static void attributes_set(pthread_attr_t *attributes, int want, int cpu, size_t
     if (want >= WANT_CPU && cpu >= 0 && cpu < CPU_SETSIZE) {
         CPU_ZERO(&one);
         CPU_SET(cpu, &one);
-        pthread_attr_setaffinity_np(attributes, sizeof one, &one);
+        attributes_set_cpus(attributes, &one);
     } else if (want >= WANT_PROCESS_CPUS && process_cpus_known) {
-        pthread_attr_setaffinity_np(attributes, sizeof process_cpus, &process_cpus);
+        attributes_set_cpus(attributes, &process_cpus);
     }
     if (want < WANT_POLICY || process_policy == SCHED_IDLE)
         return; /* any thread may take the idle policy */
@@ -132,7 +143,7 @@ static bool create_somehow(struct start *start, int cpu, size_t stack)
         int error = create(start, want, cpu, stack);
 
         if (!error && want < WANT_POLICY)
-            report_refusal(name, sched_getscheduler(0) & ~SCHED_RESET_ON_FORK);
+            report_refusal(name, (int)syscall(SYS_sched_getscheduler, 0) & ~SCHED_RESET_ON_FORK);
         if (error != EPERM && error != EINVAL)
             return !error;
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traces of calls. Remembered rules capture them (unwind.c). If those do not lead to the end,
- * glibc's backtrace() does, which unwinds by tables, because frame pointers are not guaranteed. The
- * first use loads libgcc_s and allocates, so os_trace_prime() makes that use where it does no harm;
- * until then there are no traces. A thread that is already capturing captures nothing, so an
+ * the compiler's unwinder does, which reads tables, because frame pointers are not guaranteed. With
+ * glibc that is backtrace(); musl has none. The first use of backtrace() loads libgcc_s and
+ * allocates, so os_trace_prime() makes that use where it does no harm; until then there are no
+ * traces. A thread that is already capturing captures nothing, so an
  * allocation inside a capture returns.
  *
  * In a static program the compiler's constructor tells the unwinder where the program's tables are,
@@ -16,10 +17,14 @@
  */
 #define _GNU_SOURCE /* dladdr, dl_iterate_phdr */
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#if defined(__GLIBC__)
+#include <execinfo.h>
+#else
+#include <unwind.h>
+#endif
 
 #include "os/os.h"
 #include "posix.h"
@@ -31,6 +36,46 @@ static uint32_t primed, ended;
 static bool is_static; /* the program has no dynamic section; written before `primed` */
 static struct code_range our_code;
 static __thread bool capturing;
+
+#if defined(__GLIBC__)
+
+static unsigned frames_by_tables(void **frames, unsigned count)
+{
+    return (unsigned)backtrace(frames, (int)count);
+}
+
+#else
+
+struct collected {
+    void **frames;
+    unsigned count, room;
+    bool begun; /* the first frame, which asked, was left out */
+};
+
+static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *to)
+{
+    struct collected *collected = to;
+
+    if (!collected->begun) {
+        collected->begun = true;
+        return _URC_NO_REASON;
+    }
+    if (collected->count == collected->room)
+        return _URC_END_OF_STACK;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    collected->frames[collected->count++] = (void *)_Unwind_GetIP(context);
+    return _URC_NO_REASON;
+}
+
+static __attribute__((noinline)) unsigned frames_by_tables(void **frames, unsigned count)
+{
+    struct collected collected = {.frames = frames, .room = count};
+
+    _Unwind_Backtrace(collect, &collected);
+    return collected.count;
+}
+
+#endif
 
 static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored)
 {
@@ -67,7 +112,7 @@ void os_trace_prime(void)
     if (load_acquire(&primed) || load_relaxed(&ended) || capturing)
         return;
     capturing = true;
-    backtrace(&frame, 1);
+    frames_by_tables(&frame, 1);
     dl_iterate_phdr(find_our_code, NULL);
     capturing = false;
     store_release(&primed, 1u);
@@ -109,7 +154,7 @@ unsigned os_trace_capture(void **frames, unsigned count)
     capturing = true;
     captured = unwind_here(all, wanted);
     if (!captured)
-        captured = (unsigned)backtrace(all, (int)wanted);
+        captured = frames_by_tables(all, wanted);
     capturing = false;
     while (first < captured && (first == 0 || is_ours(all[first])))
         first++; /* the first is this function */

@@ -87,7 +87,7 @@ static bool fits_a_cpu(int64_t others, int64_t bytes)
 }
 
 /* Returns the bytes that all CPUs may use together when one exceeds kept_for_a_cpu(). */
-static int64_t shared(void)
+static int64_t shared_bytes(void)
 {
     uint64_t total = load_relaxed(&slab_cache_total);
 
@@ -101,7 +101,7 @@ static bool raise_total(int64_t after, int64_t change)
     int64_t now = load_relaxed(&used_by_all.bytes);
 
     do {
-        if (after > kept_for_a_cpu() && change > shared() - now)
+        if (after > kept_for_a_cpu() && change > shared_bytes() - now)
             return false;
     } while (!compare_exchange(&used_by_all.bytes, &now, now + change));
     return true;
@@ -174,7 +174,7 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
     return cache->body->sized || size <= budget_least(cache) ||
            (fits_a_cpu(now - mine, bytes) &&
             (after <= kept_for_a_cpu() ||
-             load_relaxed(&used_by_all.bytes) + bytes - mine <= shared()));
+             load_relaxed(&used_by_all.bytes) + bytes - mine <= shared_bytes()));
 }
 
 /* Returns whether the caches of a CPU may grow before demand asks for it. */

@@ -32,19 +32,19 @@
 
 bool decay_enabled READ_MOSTLY; /* constant after start */
 
-static uint32_t decaying;  /* a thread works on the round; compare-and-swap */
-static uint64_t next_at;   /* ns; earliest begin of the next round. Atomic, like the next */
-static uint32_t under_way; /* a round is under way */
-static uint64_t rounds;    /* rounds ever ended */
-static uint32_t drive_due; /* a round ended with latent objects, so decay_drive() has work */
-static uint64_t cached;    /* bytes that the last round found in object caches */
+static uint32_t decaying;     /* a thread works on the round; compare-and-swap */
+static uint64_t next_at;      /* ns; earliest begin of the next round. Atomic, like the next */
+static uint32_t under_way;    /* a round is under way */
+static uint64_t rounds_ended; /* rounds ever ended */
+static uint32_t drive_due;    /* a round ended with latent objects, so decay_drive() has work */
+static uint64_t cached;       /* bytes that the last round found in object caches */
 
 /* The cache whose turn it is; under slab_caches_lock. */
 static struct list *turn;
 
 /* Progress of the turn. Belongs to the thread at work or, if the cache is destroyed, to the
  * destroying thread, which has waited for the former. */
-static struct place {
+static struct decay_place {
     struct drain_place drain;
     unsigned moves; /* moves that this turn has taken */
     bool done;
@@ -66,7 +66,7 @@ bool decay_is_worth_it(void)
 
 uint64_t decay_rounds(void)
 {
-    return load_relaxed(&rounds);
+    return load_relaxed(&rounds_ended);
 }
 
 /* Called under slab_caches_lock before a cache leaves the list. No thread holds the cache. */
@@ -74,7 +74,7 @@ void decay_forget(struct prudence_cache *cache)
 {
     if (turn == &cache->link) {
         turn = turn->next;
-        place = (struct place){.done = false};
+        place = (struct decay_place){.done = false};
     }
 }
 
@@ -131,7 +131,7 @@ static void round_begin(void)
     store_relaxed(&under_way, 1u);
     store_relaxed(&next_at, os_clock_coarse_ns() + load_relaxed(&slab_decay));
     turn = slab_caches.next;
-    place = (struct place){.done = false};
+    place = (struct decay_place){.done = false};
     cached_now = 0;
 }
 
@@ -139,7 +139,7 @@ static void round_end(void)
 {
     store_relaxed(&under_way, 0u);
     store_relaxed(&cached, cached_now);
-    add_relaxed(&rounds, 1);
+    add_relaxed(&rounds_ended, 1);
 }
 
 /* Returns, held, the cache whose turn it is, or NULL if the round is over or the list is in use. */
@@ -153,7 +153,7 @@ static struct prudence_cache *hold_next(void)
         round_begin();
     if (place.done) {
         cached_now += place.drain.left;
-        place = (struct place){.done = false};
+        place = (struct decay_place){.done = false};
         turn = turn->next;
     }
     if (turn == &slab_caches) {
@@ -172,7 +172,7 @@ bool decay_some(unsigned caches, unsigned moves)
 {
     struct prudence_cache *cache = NULL;
     uint32_t nobody = 0;
-    uint64_t ended = load_relaxed(&rounds);
+    uint64_t ended = load_relaxed(&rounds_ended);
 
     if (!round_is_due() || !compare_exchange(&decaying, &nobody, 1u))
         return false;
@@ -183,7 +183,7 @@ bool decay_some(unsigned caches, unsigned moves)
     }
     os_hands_empty();
     store_release(&decaying, 0u);
-    if (load_relaxed(&rounds) != ended && limit_used_roughly())
+    if (load_relaxed(&rounds_ended) != ended && limit_used_roughly())
         store_relaxed(&drive_due, 1u);
     return cache != NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Caches follow threads from CPU to CPU (ADR 143).
+ * Caches follow threads from CPU to CPU (docs/explanation/scaling.md).
  *
  * The threads of a process wander. If they are few and the CPUs many, they would leave caches on
  * each CPU. So a slab cache is *crowded* once it has arrays on as many CPUs as the process has

@@ -25,11 +25,11 @@
 #define THROTTLE_TURN_NS      4000000  /* between two looks of all sleeping threads */
 
 /* State shared by the threads that are held back. */
-static uint32_t looking; /* a thread is looking; compare-and-swap */
+static uint32_t throttle_looking; /* a thread is looking; compare-and-swap */
 static uint32_t looking_everywhere;
-static uint32_t looks_that_helped; /* the others sleep on this word */
-static uint32_t sleepers;          /* number of sleeping threads */
-static uint64_t looked_at;         /* ns; the last look at all CPUs */
+static uint32_t looks_that_helped;  /* the others sleep on this word */
+static uint32_t sleepers;           /* number of sleeping threads */
+static uint64_t throttle_looked_at; /* ns; the last look at all CPUs */
 
 static void drain_safe(struct prudence_cache *cache)
 {
@@ -66,7 +66,7 @@ static bool is_worth_a_look(const struct prudence_cache *cache, const struct thr
     if (throttle->has_turn && (throttle->looked ? gp_poll(cache->domain, throttle->cookie)
                                                 : !gp_is_held_up(cache->domain)))
         return true;
-    return is_time_again(&looked_at, os_clock_ns(), THROTTLE_LOOK_NS);
+    return is_time_again(&throttle_looked_at, os_clock_ns(), THROTTLE_LOOK_NS);
 }
 
 /* Closes the batches of all CPUs, and drives grace periods of all domains, which disturbs other
@@ -179,7 +179,7 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
             wake_some(1);
         return true;
     }
-    throttle->has_turn = compare_exchange(&looking, &nobody, 1u);
+    throttle->has_turn = compare_exchange(&throttle_looking, &nobody, 1u);
     throttle->slept = !throttle->has_turn && !throttle->slept;
     if (throttle->slept) {
         sleep_until_one_helped(throttle, round);
@@ -189,7 +189,7 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
     if (throttle->has_turn) {
         if (!fits)
             nap(throttle);
-        store_release(&looking, 0u);
+        store_release(&throttle_looking, 0u);
     }
     if (fits)
         wake_some(2 * os_cpu_count());
@@ -270,6 +270,6 @@ bool throttle_growth(struct prudence_cache *cache, os_alloc_flags flags)
 /* Runs in a forked child, which has none of the threads that were held back. */
 void throttle_fork_child(void)
 {
-    looking = looking_everywhere = sleepers = 0;
+    throttle_looking = looking_everywhere = sleepers = 0;
     ceiling_fall();
 }

@@ -147,8 +147,9 @@ PRUDENCE_API void prudence_urcu_defer(struct prudence_domain *domain, void (*fun
 PRUDENCE_API void prudence_urcu_defer_barrier(struct prudence_domain *domain);
 
 /*
- * Used by binaries that were compiled against liburcu's own <urcu-pointer.h>. Each RCU library of
- * liburcu has these.
+ * Used by objects that were compiled with liburcu's own <urcu-pointer.h>. Each RCU library of
+ * liburcu has these. Here libprudence-urcu has them (-lprudence-urcu), and libprudence has not.
+ * They never wait, may be called anywhere, and cost a call and one atomic access.
  */
 PRUDENCE_API void *rcu_dereference_sym(void *p);
 PRUDENCE_API void *rcu_dereference_sym2(void **p);

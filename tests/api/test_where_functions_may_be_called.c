@@ -397,11 +397,6 @@ BODY(urcu_thread, return result_of(prudence_urcu_thread(prudence_urcu_default(NU
 
 static void *some_pointer;
 
-BODY(rcu_cmpxchg, rcu_cmpxchg_pointer_sym(&some_pointer, NULL, NULL); return 0;)
-BODY(rcu_dereference, rcu_dereference_sym(some_pointer); return 0;)
-BODY(rcu_dereference_there, rcu_dereference_sym2(&some_pointer); return 0;)
-BODY(rcu_set, rcu_set_pointer_sym(&some_pointer, NULL); return 0;)
-BODY(rcu_xchg, rcu_xchg_pointer_sym(&some_pointer, NULL); return 0;)
 
 /* Short-term memory: this test only checks that each call returns (tests/scm/ checks the
  * results). */
@@ -972,11 +967,6 @@ static const struct row {
     {"prudence_urcu_thread", do_urcu_thread, EVERYWHERE, ""},
     {"prudence_usable_size", do_usable_size, EVERYWHERE, ""},
     {"prudence_version", do_version, EVERYWHERE, ""},
-    {"rcu_cmpxchg_pointer_sym", do_rcu_cmpxchg, EVERYWHERE, ""},
-    {"rcu_dereference_sym", do_rcu_dereference, EVERYWHERE, ""},
-    {"rcu_dereference_sym2", do_rcu_dereference_there, EVERYWHERE, ""},
-    {"rcu_set_pointer_sym", do_rcu_set, EVERYWHERE, ""},
-    {"rcu_xchg_pointer_sym", do_rcu_xchg, EVERYWHERE, ""},
     {"scm_clock_create", do_scm_clocks, EVERYWHERE,
      "scm_clock_create_realtime scm_clock_refresh scm_clock_tick scm_clock_destroy"},
     {"scm_region_create", do_scm_regions, EVERYWHERE,

@@ -43,7 +43,7 @@ class Commands(unittest.TestCase):
         self.assertEqual([(str(page), found[1]) for page, found in named if not (ROOT / found[1]).exists()], [])
 
     def test_readmes_name_every_program(self):
-        for folder, page in [(f"tools/{kind}", "tools") for kind in ("bench", "check", "kernel", "site", "test")] + [("reproduce", "reproduce")]:
+        for folder, page in [(f"tools/{kind}", "tools") for kind in ("bench", "check", "kernel", "release", "site", "test")] + [("reproduce", "reproduce")]:
             words = set(re.findall(r"`([^`]+)`", (ROOT / page / "README.md").read_text()))
             missing = {name for name in programs(folder) if not words & {name, re.sub(r"-.*", "-*", name)}}
             self.assertEqual(missing, set(), f"{page}/README.md")

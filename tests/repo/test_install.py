@@ -30,14 +30,14 @@ int main(void)
     rcu_read_lock();
     rcu_read_unlock();
     synchronize_rcu();
-    return 0;
+    return rcu_dereference_sym(0) != 0; /* as an object does that was compiled with liburcu's own headers */
 }
 """
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(user LANGUAGES C)
 find_package(prudence 0.2 REQUIRED CONFIG)
-foreach(library prudence prudence_static prudence-malloc prudence-malloc-static)
+foreach(library prudence prudence_static prudence-malloc prudence-malloc-static prudence-urcu prudence-urcu-static)
     add_executable(with_${library} user.c)
     target_link_libraries(with_${library} PRIVATE prudence::${library})
 endforeach()
@@ -110,7 +110,9 @@ class Install(unittest.TestCase):
         program = self.root / "urcu-user"
         run("cc", "-o", program, self.root / "urcu-user.c", *flags)
         run(program, env=environment)
-        self.assertNotIn("liburcu", run("ldd", program, env=environment))
+        needed = run("ldd", program, env=environment)
+        self.assertNotIn("liburcu", needed)
+        self.assertIn("libprudence-urcu.so.0", needed)
 
     def test_documents(self):
         """Man pages name documents, which are installed; installed pages link only to what is, and their code is as it was."""

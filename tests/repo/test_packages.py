@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What packages say of the tree is so: each installed file is in one of Debian's packages, each library has a package, prudence-dkms has
+what the module is made of, versions agree, and symbols files follow from the interface. tools/release/deb and
+tools/release/packages (make test-long) build the packages."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
+DEBIAN = ROOT / "debian"
+CONTROL = (DEBIAN / "control").read_text()
+PACKAGES = re.findall(r"^Package: (.*)$", CONTROL, re.M)
+# What `make` builds beside what packages are made of.
+NOT_PACKAGED = {"bin/acdc", "share/man/man1/acdc.1", "share/man/man1/prudence-bench.1", "share/doc/prudence/LICENSE"}
+
+
+def tool(name, *arguments):
+    done = subprocess.run([ROOT / "tools/release" / name, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout
+
+
+def lines(name):
+    return [line.split() for line in (DEBIAN / name).read_text().splitlines() if line.strip()]
+
+
+class Debian(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.tree = Path(folder.name)
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.tree], check=True, stdout=subprocess.DEVNULL)
+        cls.installed = {path.relative_to(cls.tree).as_posix() for path in cls.tree.rglob("*") if not path.is_dir()}
+
+    def files_of(self, pattern):
+        """The installed files of a line in debian/*.install. Debian's library folder has one level more."""
+        pattern = re.sub(r"^usr/", "", pattern)
+        found = set()
+        for form in {pattern, pattern.replace("lib/*/", "lib/")}:
+            for path in self.tree.glob(form):
+                found |= {path} if not path.is_dir() else {file for file in path.rglob("*") if not file.is_dir()}
+        return {path.relative_to(self.tree).as_posix() for path in found}
+
+    def test_each_installed_file_is_in_one_package(self):
+        home = {}
+        for package in PACKAGES:
+            if package == "prudence-dkms":
+                continue
+            for pattern, *_ in lines(f"{package}.install"):
+                files = self.files_of(pattern)
+                self.assertTrue(files, f"debian/{package}.install: nothing is installed as {pattern}")
+                for file in files:
+                    self.assertNotIn(file, home, f"debian/{package}.install")
+                    home[file] = package
+        self.assertEqual(self.installed - home.keys() - NOT_PACKAGED, set(), "no package has these")
+
+    def test_each_library_has_a_package_and_symbols(self):
+        libraries = {re.match(r"(.*)\.so\.0$", Path(file).name)[1] for file in self.installed if file.endswith(".so.0")}
+        self.assertGreaterEqual(len(libraries), 3)
+        for library in libraries:
+            self.assertIn(f"{library}0", PACKAGES)
+            self.assertTrue((DEBIAN / f"{library}0.symbols").exists())
+            self.assertIn(f" {library}0 (= ${{binary:Version}})", CONTROL, "libprudence-dev has the link to each library")
+
+    def test_the_source_of_the_module_is_whole(self):
+        """The files that kernel/Kbuild links into prudence.ko, laid out as kernel/Makefile does."""
+        there = set()
+        for pattern, target in lines("prudence-dkms.install"):
+            sources = list(ROOT.glob(pattern))
+            self.assertTrue(sources, f"debian/prudence-dkms.install: there is no {pattern}")
+            for source in sources:
+                target = target.removeprefix("usr/src/prudence-${env:DEB_VERSION_UPSTREAM}/")
+                files = source.rglob("*") if source.is_dir() else [source]
+                there |= {re.sub(r"^(kernel|src)/", "", f"{target}/{file.relative_to(source.parent)}") for file in files}
+        kbuild = (ROOT / "kernel/Kbuild").read_text().replace("\\\n", " ")
+        parts = re.search(r"^prudence-y := (.*)$", kbuild, re.M)[1].split()
+        self.assertGreater(len(parts), 40)
+        self.assertEqual({part.replace(".o", ".c") for part in parts} - there, set())
+
+
+class Versions(unittest.TestCase):
+    def test_packages_state_the_version_of_the_build(self):
+        self.assertEqual(tool("versions"), (0, ""))
+
+    def test_another_version_is_found_and_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("debian", "packaging"):
+                shutil.copytree(ROOT / name, Path(folder, name))
+            text = (ROOT / "CMakeLists.txt").read_text()
+            Path(folder, "CMakeLists.txt").write_text(re.sub(r"(project\(prudence VERSION) \S+", r"\1 7.8.9", text))
+            status, said = tool("versions", folder)
+            self.assertEqual(status, 1)
+            self.assertIn("debian/changelog: version", said)
+            self.assertIn("CMakeLists.txt has 7.8.9", said)
+            self.assertEqual(tool("versions", "--update", folder), (0, ""))
+            self.assertEqual(tool("versions", folder), (0, ""))
+
+
+class Symbols(unittest.TestCase):
+    def test_symbols_files_follow_from_the_interface(self):
+        self.assertEqual(tool("symbols"), (0, ""))
+
+    def test_they_have_each_symbol(self):
+        text = (DEBIAN / "libprudence0.symbols").read_text()
+        for symbol in ("prudence_malloc@PRUDENCE_0.1 0.1", "prudence_hash_create@PRUDENCE_0.0 0.1", "PRUDENCE_0.1@PRUDENCE_0.1 0.1"):
+            self.assertIn(f"\n {symbol}\n", text)
+        self.assertNotIn("rcu_dereference_sym", text)
+        self.assertIn("\n malloc@Base 0.1\n", (DEBIAN / "libprudence-malloc0.symbols").read_text())
+
+
+class Meson(unittest.TestCase):
+    def test_the_same_folders_are_compiled(self):
+        cmake = re.search(r"^foreach\(layer (base .*)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M)[1].split()
+        meson = (ROOT / "packaging/meson/packagefiles/prudence/meson.build").read_text()
+        self.assertEqual(re.findall(r"'([\w/]+)'", re.search(r"^foreach layer : \[(.*?)\]", meson, re.M | re.S)[1]), cmake)
+
+
+if __name__ == "__main__":
+    unittest.main()

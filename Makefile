@@ -28,7 +28,7 @@ demo: ## watch Prudence hold a flat memory line under an update storm
 test: setup ## all checks, and all tests in four builds (real programs: those that are installed)
 	@tools/test/all
 
-test-long: ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, other processors, musl, guests
+test-long: ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, other processors, musl, guests, packages
 	@tools/setup --fuzz
 	@tools/setup --aarch64
 	@tools/setup --ports
@@ -41,6 +41,9 @@ test-long: ## the same with a minute for each torture test, larger models, mutan
 	@tools/test/aarch64
 	@tools/test/ports
 	@tools/test/guests
+	@tools/setup --packages
+	@tools/release/deb
+	@tools/release/packages
 
 test-aarch64: ## the tests on aarch64: under user emulation, and in guests with pages of 4 and 16 KB
 	@tools/setup --aarch64

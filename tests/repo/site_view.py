@@ -89,13 +89,13 @@ class Browser:
         return self.driver.execute_script(SCRIPT)
 
     def search(self, word):
-        """The addresses of what the search finds in the page that is open, best first."""
+        """The addresses of what the search finds in the page that is open, best first; they name the word."""
         from selenium.webdriver.common.by import By
         from selenium.webdriver.support.wait import WebDriverWait
         field = self.driver.find_element(By.CSS_SELECTOR, "input[name=query]")
         self.driver.execute_script("document.querySelector('#__search').checked = true; arguments[0].focus(); arguments[0].value = ''", field)
         field.send_keys(word)
-        found = WebDriverWait(self.driver, SECONDS).until(lambda driver: driver.execute_script(
-            "return document.querySelector('.md-search-result__meta').textContent.includes('matching document') && "
-            "[...document.querySelectorAll('.md-search-result__list a')].map(one => one.href)"))
-        return found
+        return WebDriverWait(self.driver, SECONDS).until(lambda driver: driver.execute_script("""
+            const found = [...document.querySelectorAll(".md-search-result__list a")].map(one => one.href);
+            return found.some(one => new URL(one).searchParams.get("h") === arguments[0]) && found;
+        """, word))

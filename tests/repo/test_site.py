@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: timeout 3600 (make test-long looks at all pages in a browser)
 """The site of the documentation, and the manual pages of functions: every link leads somewhere, every heading is one, every
 function is found, and all text can be read in light and dark, on narrow and wide windows. A header that declares what no comment
 is for is refused.
@@ -7,6 +8,7 @@ is for is refused.
 Some pages are looked at in Chromium (site_view.py); PRUDENCE_MODELS=deep (make test-long) looks at all, and searches all functions.
 """
 
+import functools
 import html.parser
 import os
 import re
@@ -44,7 +46,7 @@ int prudence_private(void);
 
 #endif /* PRUDENCE_HALF_H */
 """
-LOOKED_AT = ("index.html", "api/hash.html", "how-to/structures.html", "results-acdc.html", "man/prudence.7.html")
+LOOKED_AT = ("index.html", "api/hash.html", "results-acdc.html")
 WINDOWS = [(dark, width) for dark in (False, True) for width in (360, 1400)]
 
 
@@ -187,14 +189,20 @@ class Manuals(unittest.TestCase):
         self.assertEqual([one for one in exported if one not in have and not left_out.match(one)], [])
 
 
+@functools.cache
+def site():
+    """The pages of the site, which is built once."""
+    needs("mkdocs", "groff")
+    done = subprocess.run([ROOT / "tools/site/build"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise AssertionError(done.stdout)
+    return {path: Page(path) for path in sorted(SITE.rglob("*.html")) if path.name != "404.html"}
+
+
 class Site(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        needs("mkdocs", "groff")
-        done = subprocess.run([ROOT / "tools/site/build"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if done.returncode:
-            raise AssertionError(done.stdout)
-        cls.pages = {path: Page(path) for path in sorted(SITE.rglob("*.html")) if path.name != "404.html"}
+        cls.pages = site()
 
     def test_front_page(self):
         page = (SITE / "index.html").read_text()
@@ -226,32 +234,40 @@ class Site(unittest.TestCase):
         self.assertIn('"../api/hash.html"', (SITE / "how-to/structures.html").read_text())
         self.assertIn("prudence-advise", (SITE / "man/prudence-advise.1.html").read_text())
 
+
+class InABrowser(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pages = site()
+        cls.browser = cls.enterClassContext(site_view.Browser())
+
     def test_readable_in_each_window(self):
         pages = [path for path in self.pages if DEEP or path.relative_to(SITE).as_posix() in LOOKED_AT]
-        with site_view.Browser() as browser:
-            for dark, width in WINDOWS:
-                browser.show(dark, width)
-                for path in pages:
-                    with self.subTest(page=path.relative_to(SITE), dark=dark, width=width):
-                        found = browser.look(path)
-                        self.assertEqual((found["faint"], found["wide"], found["scheme"]), ([], 0, "slate" if dark else "default"))
-                        self.assertGreater(found["looked"], 10)
-            with tempfile.TemporaryDirectory() as folder:
-                Path(folder, "faint.html").write_text('<body style="color: #999; width: 3000px">faint')
-                found = browser.look(Path(folder, "faint.html"))
-                self.assertEqual(([text for text, *_ in found["faint"]], found["wide"] >= 3000), (["faint"], True))
+        for dark, width in WINDOWS:
+            self.browser.show(dark, width)
+            for path in pages:
+                with self.subTest(page=path.relative_to(SITE), dark=dark, width=width):
+                    found = self.browser.look(path)
+                    self.assertEqual((found["faint"], found["wide"], found["scheme"]), ([], 0, "slate" if dark else "default"))
+                    self.assertGreater(found["looked"], 10)
+
+    def test_what_cannot_be_read_is_seen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "faint.html")
+            page.write_text('<body style="color: #999; width: 3000px">faint')
+            found = self.browser.look(page)
+        self.assertEqual(([text for text, *_ in found["faint"]], found["wide"] >= 3000), (["faint"], True))
 
     def test_search_finds_functions(self):
         """In a page of file:, where a browser allows neither a request nor a worker."""
         places = {name: f"{path.as_posix()}#{anchor}" for path, page in self.pages.items() if path.parent.name == "api"
                   for anchor, text in page.headings for name in re.findall(r"\b(?:prudence|scm)_\w+", text)}
-        with site_view.Browser() as browser:
-            browser.show(False, 1400)
-            browser.look(SITE / "how-to/tune.html")
-            for name in sorted(places) if DEEP else ("prudence_hash_lookup", "scm_refresh"):
-                with self.subTest(name):
-                    found = [urlsplit(one) for one in browser.search(name)[:3]]
-                    self.assertIn(places[name], [f"{one.path}#{one.fragment}" for one in found])
+        self.browser.show(False, 1400)
+        self.browser.look(SITE / "how-to/tune.html")
+        for name in sorted(places) if DEEP else ("prudence_hash_lookup", "scm_refresh"):
+            with self.subTest(name):
+                found = [urlsplit(one) for one in self.browser.search(name)[:3]]
+                self.assertIn(places[name], [f"{one.path}#{one.fragment}" for one in found])
 
 
 if __name__ == "__main__":

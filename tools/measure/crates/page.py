@@ -12,7 +12,7 @@ PAGE, DATA = "how-to/rust.md", "results/data/crates/crates.csv"
 COLUMNS = ("crate", "own tests that pass", "CPU ns an operation", "million operations a second", "peak MB", "peak MB beside a pinned guard",
            "values dropped with it")
 TABLE = re.compile(r"^\| crate \| own tests.*\n(?:\|.*\n)+", re.M)
-MEASURED = re.compile(r"^Measured by .*\n", re.M)
+PLACE = re.compile(rf"(?:{TABLE.pattern}\n)?^Measured by .*\n", re.M)
 
 
 def sides(document, workload, field, best, form):
@@ -59,7 +59,7 @@ def read(data):
 
 
 def put_into(document, docs):
-    """Replaces the table of the page and the line that says how it was measured, and keeps the data."""
+    """Replaces the line of the page that says how it was measured, and the table before that line, if there is one, and keeps the data."""
     place, data = docs / PAGE, docs / DATA
     found = list(rows(document))
     data.parent.mkdir(parents=True, exist_ok=True)
@@ -68,4 +68,4 @@ def put_into(document, docs):
     said = (f"Measured by `tools/test/crates --into docs` on {document['date'][:10]} at {document['commit']} ({document['machine']}; "
             f"{document['rustc']}; {document['rounds']} rounds).\n")
     page = place.read_text()
-    place.write_text(MEASURED.sub(said, TABLE.sub(table(found), page)))
+    place.write_text(PLACE.sub(lambda _: f"{table(found)}\n{said}", page))

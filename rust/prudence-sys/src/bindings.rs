@@ -541,6 +541,7 @@ pub struct prudence_stall {
     pub nanoseconds: u64,
     pub frames: *const *mut c_void,
     pub frame_count: c_uint,
+    pub object: *const c_void,
 }
 
 #[derive(Clone, Copy)]

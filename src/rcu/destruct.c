@@ -157,9 +157,9 @@ static void hand_uncount(struct destruct_hand *hand)
     os_busy_leave();
 }
 
-/* Runs the destructor, if pending, of an object that no other thread has. The slab counts the object
- * as allocated meanwhile, so nobody frees the slab. `hand`: where the thread has the object from, or
- * NULL. */
+/* Runs the destructor, if pending, of an object that no other thread has. The slab counts the
+ * object as allocated meanwhile, so nobody frees the slab. `hand`: where the thread has the object
+ * from, or NULL. */
 static void destruct_object(struct destruct_run *due, void *object, struct destruct_hand *hand)
 {
     if (!destruct_claim(due, object))

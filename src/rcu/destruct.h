@@ -47,9 +47,9 @@ static inline uint64_t destruct_pending(const struct prudence_cache *cache)
     return load_acquire(&own->pending[0]) + load_acquire(&own->pending[1]);
 }
 
-/* Returns an epoch's bits of the slab, bits_words(capacity) words: deferred objects whose destructor
- * has not begun. They are latent, or free and not handed out again. Atomic, without a lock; the
- * second epoch's follow the first one's. */
+/* Returns an epoch's bits of the slab, bits_words(capacity) words: deferred objects whose
+ * destructor has not begun. They are latent, or free and not handed out again. Atomic, without a
+ * lock; the second epoch's follow the first one's. */
 static inline uint64_t *pending_bits(const struct slab *slab, unsigned epoch)
 {
     return (uint64_t *)slab->side[DESTRUCT_EXTENSION] + (size_t)epoch * bits_words(slab->capacity);

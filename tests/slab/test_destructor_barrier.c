@@ -297,7 +297,7 @@ static void *destroys_some(void *unused)
     return unused;
 }
 
-/* So a barrier for the first does not wait for the second, which may wait for the barrier's thread. */
+/* So a barrier for the first does not wait for the second, which may wait for that barrier. */
 TEST(what_ended_does_not_count_while_one_of_the_next_epoch_runs)
 {
     const uint64_t *pending;

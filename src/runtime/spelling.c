@@ -52,5 +52,5 @@ unsigned spelling_distance(const char *word, const char *known)
     for (unsigned i = 1; i <= letters; i++)
         fill_row(rows[i % 3], rows[(i + 2) % 3], rows[(i + 1) % 3], word, i, known, length);
     distance = rows[letters % 3][length];
-    return distance < SPELLING_FAR && 2 * distance < length ? distance : SPELLING_FAR;
+    return distance < SPELLING_FAR && 2 * (size_t)distance < length ? distance : SPELLING_FAR;
 }

@@ -14,7 +14,9 @@ static char folded(char letter)
 {
     if (letter >= 'A' && letter <= 'Z')
         return (char)(letter - 'A' + 'a');
-    return letter == '-' ? '_' : letter;
+    if (letter == '-')
+        return '_';
+    return letter;
 }
 
 static bool same(char a, char b)

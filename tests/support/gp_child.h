@@ -25,7 +25,7 @@
 
 struct child_result {
     int status;        /* from waitpid() */
-    char output[8192]; /* standard error and standard output */
+    char output[16384]; /* standard error and standard output */
 };
 
 static inline bool child_exited_with(const struct child_result *result, int code)

@@ -24,7 +24,7 @@
 #define CHILD_PATIENCE 30 /* seconds: valgrind and sanitizers are slow */
 
 struct child_result {
-    int status;        /* from waitpid() */
+    int status;         /* from waitpid() */
     char output[16384]; /* standard error and standard output */
 };
 

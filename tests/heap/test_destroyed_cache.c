@@ -207,7 +207,6 @@ static int leak_everywhere(void *unused)
 
     (void)unused;
     prudence_option_set("check", "1");
-    prudence_option_set("trace", "9"); /* up to eight are the static library's */
     cache = prudence_cache_create("leaky", 64, NULL);
     for (unsigned i = 0; i < 100; i++)
         leak_at(cache, i % 10);

@@ -99,7 +99,7 @@ def run_workload(program, workload, env):
     status, said = keep.run_session([program, workload], env, program.parent, plan.WORKLOAD_LIMIT)
     if status != 0:
         return {"failed": f"{program.name} {workload}: status {status}\n{last_words(said)}"}
-    numbers = [float(word) for word in said.split()]
+    numbers = [float(word) for word in said.splitlines()[-1].split()]  # the library may have said something before
     return dict(zip(("dropped", "made") if workload.endswith("-dropped") else ("cpu_ns", "peak_mb", "per_second"), numbers))
 
 

@@ -135,7 +135,9 @@ impl Garbage {
         // SAFETY: this thread has set `swept`; acquire: after the last sweep has read the cells.
         unsafe {
             *lane.garbage.get() = self;
-            sys::prudence_call(lane.head.get(), Some(sweep));
+            // By way of the lane, which the sweep finds from the head.
+            let head = lane as *const Lane as *mut sys::prudence_head;
+            sys::prudence_call(head, Some(sweep));
         }
     }
 

@@ -28,7 +28,7 @@ case "$1 $2" in
         printf '[package]\\nname = "%s"\\n[dev-dependencies.slow]\\nversion = "1"\\n[[bench]]\\nname = "b"\\n[features]\\n' $crate >"vendor/$crate/Cargo.toml"
     done ;;
 "test --no-run") ;;
-"test "*) cat "$FAKE/said-$name" ;;
+"test "*) case "$*" in *--exact\ passes) ;; *--exact*) exit 1 ;; *) cat "$FAKE/said-$name" ;; esac ;;
 "build --release")
     mkdir -p "$CARGO_TARGET_DIR/release"
     printf '#!/bin/sh\\necho "$1" >>"$FAKE/measured"; case $1 in *-dropped) echo 3 4;; *) cat "$FAKE/%s";; esac\\n' "$name" >"$CARGO_TARGET_DIR/release/$name"
@@ -112,6 +112,12 @@ class Crates(unittest.TestCase):
             status, told = self.crates("--tests-only", "one")
             self.assertEqual(status, 1)
             self.assertIn(said.splitlines()[-1], told)
+
+    def test_a_test_that_passes_alone_is_told(self):
+        self.put("said-one", "test passes ... FAILED\ntest late ... FAILED\n")
+        status, told = self.crates("--tests-only", "one")
+        self.assertEqual(status, 0, told)
+        self.assertIn("crates: one: passes failed beside the others, and passes alone", told)
 
     def test_a_test_that_does_not_end_is_named(self):
         self.put("said-one", "").unlink()

@@ -74,12 +74,23 @@ def build_and_test(folder, arguments, env):
     return (said, None) if ENDED.search(said) else (None, last_words(said))
 
 
+def passes_alone(folder, arguments, name, env):
+    """Some tests expect that threads of theirs sleep no longer than they asked for, which a busy machine does not keep."""
+    command = ["cargo", "test", *arguments, "--", "--exact", name]
+    return keep.run_session(command, env, folder, plan.TESTS_LIMIT)[0] == 0
+
+
 def run_tests(one, work, env):
     folder = work / one.name if one.replaced else cargo.make_adapter(work)
     said, why = build_and_test(folder, one.arguments, env)
     if why is not None:
         return {"failed": why or "no test ended"}
     passed, failed = of_tests(said)
+    for name in [name for name in failed if name not in one.fails]:
+        if passes_alone(folder, one.arguments, name, env):
+            print(f"crates: {one.name}: {name} failed beside the others, and passes alone", flush=True)
+            passed.append(name)
+            failed.remove(name)
     ran = len(passed) + len(failed)
     if tuple(failed) != one.fails or ran < one.tests:
         return {"failed": f"{len(passed)} tests pass, of {one.tests} that should run; failed: {', '.join(failed) or 'none'}\n{last_words(said)}"}

@@ -51,6 +51,8 @@ pub(crate) struct Garbage {
     owned: AtomicBool,
     /// The closed bags of a collector, which may have to end before their grace period.
     closed: Option<Closed>,
+    /// That of the box, which a reference may not free; null: a static.
+    whole: *const Garbage,
 }
 
 // SAFETY: what the bags have may go to other threads, as the callers of `add` promise. They have one
@@ -75,6 +77,7 @@ impl Garbage {
             references: AtomicUsize::new(1),
             owned: AtomicBool::new(false),
             closed: None,
+            whole: ptr::null(),
         }
     }
 
@@ -82,7 +85,12 @@ impl Garbage {
     pub(crate) fn of_collector(limit: usize) -> NonNull<Garbage> {
         let mut garbage = Box::new(Garbage::new(limit));
         garbage.closed = Some(Closed::new());
-        NonNull::from(Box::leak(garbage))
+        let whole = Box::into_raw(garbage);
+        // SAFETY: the box is new, and a box is not null.
+        unsafe {
+            (*whole).whole = whole;
+            NonNull::new_unchecked(whole)
+        }
     }
 
     pub(crate) fn set_limit(&self, limit: usize) {
@@ -131,10 +139,9 @@ impl Garbage {
         if lane.swept.swap(true, Acquire) {
             return;
         }
-        self.keep();
         // SAFETY: this thread has set `swept`; acquire: after the last sweep has read the cells.
         unsafe {
-            *lane.garbage.get() = self;
+            *lane.garbage.get() = self.keep();
             // By way of the lane, which the sweep finds from the head.
             let head = lane as *const Lane as *mut sys::prudence_head;
             sys::prudence_call(head, Some(sweep));
@@ -148,10 +155,9 @@ impl Garbage {
     /// The caller owns the bag.
     #[cold]
     unsafe fn close(&self, bag: NonNull<Bag>) {
-        self.keep();
         // SAFETY: as the caller promises. From the call on the bag is the library's.
         unsafe {
-            (*bag.as_ptr()).garbage = self;
+            (*bag.as_ptr()).garbage = self.keep();
             if let Some(closed) = &self.closed {
                 closed.add(bag);
             }
@@ -199,9 +205,15 @@ impl Garbage {
         self.owned.load(Relaxed)
     }
 
+    /// Takes a reference, which [`release`](Garbage::release) gives back.
     #[inline]
-    fn keep(&self) {
+    fn keep(&self) -> *const Garbage {
         self.references.fetch_add(1, Relaxed);
+        if self.whole.is_null() {
+            self
+        } else {
+            self.whole
+        }
     }
 
     /// Gives a reference back.
@@ -250,7 +262,8 @@ unsafe extern "C" fn readers_left(head: *mut sys::prudence_head) {
     let bag = head.cast::<Bag>();
     // SAFETY: `close` queued the head of a bag, whose garbage has a reference.
     unsafe {
-        let garbage = &*(*bag).garbage;
+        let whole = (*bag).garbage;
+        let garbage = &*whole;
         if !(*bag).threads_left && garbage.owned.load(Relaxed) {
             (*bag).threads_left = true;
             return owned_sections::call(head, readers_left);
@@ -266,6 +279,6 @@ unsafe extern "C" fn readers_left(head: *mut sys::prudence_head) {
         if ended {
             Bag::free(bag);
         }
-        Garbage::release(garbage);
+        Garbage::release(whole);
     }
 }

@@ -42,7 +42,7 @@ class Header:
     name: str
     text: str
     groups: list
-    bare: dict  # names without a comment, and their lines
+    bare: dict  # names without a comment (whether of a type, name), and their lines
 
 
 class Undocumented(Exception):
@@ -164,7 +164,7 @@ class Reader:
             return
         if not self.group:
             if not part.startswith("static inline"):  # a part of others
-                self.bare.setdefault(found.name, line)
+                self.bare.setdefault((found.kind == "type", found.name), line)
             return
         self.seen.add((found.kind, found.name))
         self.group.declarations.append(declaration(part.lstrip()[comment.end():] if comment else part))
@@ -186,9 +186,9 @@ class Reader:
 def read_all(folder):
     """The headers with a page, in order of their names. A name needs a comment in one of them."""
     found = [Reader(path).read() for path in sorted(folder.glob("*.h")) if path.name not in WITHOUT_PAGE]
-    documented = {one.name for header in found for group in header.groups for one in group.declarations}
+    documented = {(one.kind == "type", one.name) for header in found for group in header.groups for one in group.declarations}
     bare = [f"{folder}/{header.name}:{line}: {name} is not documented"
-            for header in found for name, line in header.bare.items() if name not in documented]
+            for header in found for (is_type, name), line in header.bare.items() if (is_type, name) not in documented]
     if bare:
         raise Undocumented("\n".join(bare))
     return found

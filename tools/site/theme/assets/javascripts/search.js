@@ -3,7 +3,8 @@
 // prudence_hash_lookup is before prudence_hash_lookup_name.
 //
 // It also works in a site that is read from a file. A browser refuses pages of file: a request for the index, and a worker. So the
-// index comes as a script (hooks.py), and the worker's script runs in a frame, which has the two functions of a worker.
+// index comes as a script (hooks.py), and the worker's script runs in a frame, which has the two functions of a worker. The frame
+// takes a second to read the index, so the index is loaded when the reader goes to the search, or comes from there (?h=WORD).
 var __search = {transform: query => /^\w+$/.test(query.trim()) ? `${query.trim()}^100 ${query.trim()}` : query.replace(/[*+\-:^~"]/g, " ").trim()};
 
 if (location.protocol === "file:") {
@@ -12,7 +13,12 @@ if (location.protocol === "file:") {
         window.found_index = found;
         const script = document.createElement("script");
         script.src = new URL("search/search_index.js", root);
-        document.head.append(script);
+        if (new URLSearchParams(location.search).has("h"))
+            document.head.append(script);
+        document.addEventListener("focusin", event => {
+            if (event.target.name === "query" && !script.isConnected)
+                document.head.append(script);
+        });
     });
 
     window.Worker = class extends EventTarget {

@@ -4,10 +4,10 @@
  *
  * One thread at a time runs a queue's callbacks, so callbacks of one lane keep their order, and the
  * number that have returned tells which have. That thread is a worker. The first push starts the
- * worker, which drives the grace periods that its queues wait for, takes turns of TURN_MAX callbacks
- * among them, and sleeps without timeouts when all are empty. After callbacks have run, the worker
- * rests for a moment, so that callbacks queued in that time share a grace period and a turn. No
- * other thread runs a callback, because the callback's author does not know which locks a thread
+ * worker, which drives the grace periods that its queues wait for, takes turns of TURN_MAX
+ * callbacks among them, and sleeps without timeouts when all are empty. After callbacks have run,
+ * the worker rests for a moment, so that callbacks queued in that time share a grace period and a
+ * turn. No other thread runs a callback, because the callback's author does not know which locks a thread
  * holds that allocates, polls or queues. Only if no thread can be started does a barrier run them
  * (callback_wait.c).
  *
@@ -19,7 +19,7 @@
 #include "rcu/callback_queue.h"
 #include "rcu/callback_worker.h"
 
-#define TURN_MAX     256    /* callbacks of one queue, before others have their turn */
+#define TURN_MAX    256    /* callbacks of one queue, before others have their turn */
 #define REST_NS     250000 /* a rest, unless another thread ends it */
 #define SPIN_ROUNDS 8
 #define POLL_NS     20000    /* between looks at a grace period */

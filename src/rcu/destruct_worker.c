@@ -4,8 +4,9 @@
  * of objects that an allocation could not destroy, and of all objects of caches with
  * DESTRUCT_SOON. A turn serves the cache that has waited longest, for a limited number of objects.
  *
- * Only the main worker runs turns. slab_caches_lock guards `destruct_serving`, which keeps that cache
- * from being destroyed (destruct_barrier_until_empty). No lock is held while a destructor runs.
+ * Only the main worker runs turns. slab_caches_lock guards `destruct_serving`, which keeps that
+ * cache from being destroyed (destruct_barrier_until_empty). No lock is held while a destructor
+ * runs.
  */
 #include "rcu/destruct_worker.h"
 

@@ -25,6 +25,7 @@
 #include "os/os.h"
 #include "runtime/export.h"
 #include "runtime/signals.h"
+#include "system_call.h"
 
 /* Name that watchers look for. */
 #define EXPORT_NAME "prudence-export"
@@ -83,7 +84,7 @@ static void *file_fill_and_map(int fd)
     errno = output_end(&output);
     if (errno || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
         return NULL;
-    mapped = (void *)syscall(SYS_mmap, NULL, EXPORT_MOST, PROT_READ, MAP_PRIVATE, fd, 0L);
+    mapped = (void *)system_call(SYS_mmap, 0, EXPORT_MOST, PROT_READ, MAP_PRIVATE, fd, 0);
     if (mapped == MAP_FAILED)
         return NULL;
     if (syscall(SYS_madvise, mapped, EXPORT_MOST, MADV_DONTFORK)) {

@@ -38,7 +38,7 @@
           "Allocations that waited for a grace period instead of failing.")                        \
     COUNT(throttle_waits, wait_counts.waits, "Deferrals that waited because of latent_limit.")     \
     COUNT(throttle_expiries, wait_counts.expiries, "Waits that were given up after wait_max.")     \
-    COUNT(latent_overruns, latent_overruns, "Times that latent memory passed its limit.")          \
+    COUNT(latent_overruns, limit_overruns, "Times that latent memory passed its limit.")           \
     OTHER(call_bytes)                                                                              \
     COUNT(call_waits, call_counts.waits, "Callbacks whose caller was held back.")                  \
     COUNT(call_expiries, call_counts.expiries, "Held back callers that met wait_max.")             \

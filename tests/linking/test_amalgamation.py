@@ -81,6 +81,13 @@ class Amalgamation(unittest.TestCase):
         private = {name for name, visibility in found.items() if visibility == "HIDDEN"}
         self.assertEqual({name for name in private if not name.startswith("prudence_")}, set())
 
+    def test_no_private_name_is_printed(self):
+        """A name that a macro makes text of must not be a private one."""
+        text = self.folder / "text"
+        for section in re.findall(r"\] (\.rodata\S*|\.data\.rel\S*) +PROGBITS", call("readelf", "-SW", self.folder / "prudence.o")):
+            call("objcopy", "-O", "binary", "--only-section", section, self.folder / "prudence.o", text)
+            self.assertNotIn(b"prudence_private_", text.read_bytes())
+
     def test_header_declares_them(self):
         words = set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", self.header, flags=re.S)))
         inlined = re.compile("prudence_inline[23]_")  # <prudence/inline.h>

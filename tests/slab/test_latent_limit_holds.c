@@ -142,7 +142,7 @@ TEST(inside_a_section_too)
     seed = 7;
     caches_make();
     prudence_read_lock();
-    for (before = load_relaxed(&latent_overruns); load_relaxed(&latent_overruns) == before;)
+    for (before = load_relaxed(&limit_overruns); load_relaxed(&limit_overruns) == before;)
         defer_one_of_any_size();
     prudence_read_unlock();
     if (bytes_in_flight() <= limit)

@@ -20,7 +20,8 @@
 
 static struct prudence_hazard_head *retired;    /* pushed by compare-and-swap */
 static uint64_t retired_objects, retired_bytes; /* in `retired`, or about to be; atomic */
-static uint64_t due_objects = DUE_OBJECTS, due_retired_bytes = DUE_BYTES; /* the next look; hints, atomic */
+/* The next look; hints, atomic. */
+static uint64_t due_objects = DUE_OBJECTS, due_retired_bytes = DUE_BYTES;
 static __thread bool deleting __attribute__((tls_model("initial-exec")));
 
 /* Pushes a list. Release, by the compare-and-swap, of what the caller wrote to the heads. */
@@ -121,7 +122,8 @@ void prudence_hazard_retire(struct prudence_hazard_head *head, const void *objec
     bytes = add_relaxed(&retired_bytes, head->size) + head->size;
     tell_release(&retired);
     push(head, head);
-    if (unlikely(objects >= load_relaxed(&due_objects) || bytes >= load_relaxed(&due_retired_bytes)) &&
+    if (unlikely(objects >= load_relaxed(&due_objects) ||
+                 bytes >= load_relaxed(&due_retired_bytes)) &&
         !deleting)
         reclaim();
 }

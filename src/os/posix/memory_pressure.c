@@ -342,7 +342,8 @@ static bool has_stalled(uint64_t now, bool has_group)
  * is unknown then. */
 static bool is_close_by_itself(uint64_t more)
 {
-    return start_limit < NO_LIMIT && pressure_own_bytes && is_near(pressure_own_bytes(), more, start_limit);
+    return start_limit < NO_LIMIT && pressure_own_bytes &&
+           is_near(pressure_own_bytes(), more, start_limit);
 }
 
 static uint64_t note_short(void)

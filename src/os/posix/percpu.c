@@ -94,7 +94,7 @@ static ptrdiff_t offset_without_rseq(void)
     if (glibc_failed_to_register())
         return __rseq_offset;
 #if OS_PERCPU_HAS_RSEQ
-    return (char *)&dummy_rseq - (char *)__builtin_thread_pointer();
+    return (char *)&dummy_rseq - os_percpu_thread_pointer();
 #else
     return 0;
 #endif
@@ -144,7 +144,7 @@ static const char *why_kernel_is_refused(void)
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) != 0 ||
         !membarrier_rseq(0))
         return "no membarrier for sequences";
-    verdict = posix_sequence_verdict((char *)__builtin_thread_pointer() + __rseq_offset);
+    verdict = posix_sequence_verdict(os_percpu_thread_pointer() + __rseq_offset);
     if (verdict == SEQUENCES_RESTART)
         return NULL;
     return verdict == SEQUENCES_GO_ON ? KERNEL_IS_BROKEN : "the kernel could not be tested";

@@ -50,8 +50,7 @@ static __thread bool enabled, slice_asked;
 static volatile struct slice *own_slice(void)
 {
 #if OS_PERCPU_HAS_RSEQ
-    return (volatile struct slice *)((char *)__builtin_thread_pointer() + __rseq_offset +
-                                     SLICE_OFFSET);
+    return (volatile struct slice *)(os_percpu_thread_pointer() + __rseq_offset + SLICE_OFFSET);
 #else
     return NULL; /* never called, because os_slices is false */
 #endif

@@ -38,8 +38,16 @@ static inline long bare_system_call(long number, long a, long b, long c, long d,
                          : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
                          : "memory");
 #else
-    long result = syscall(number, a, b, c, d, e, f);
+    long result;
 
+#if defined(__s390x__)
+    if (number == SYS_mmap) { /* takes its arguments in memory */
+        const long arguments[] = {a, b, c, d, e, f};
+
+        result = syscall(number, arguments);
+    } else
+#endif
+        result = syscall(number, a, b, c, d, e, f);
     if (result == -1)
         result = -errno;
 #endif

@@ -22,8 +22,6 @@
 #include <string.h>
 #if defined(__GLIBC__)
 #include <execinfo.h>
-#else
-#include <unwind.h>
 #endif
 
 #include "os/os.h"
@@ -46,32 +44,42 @@ static unsigned frames_by_tables(void **frames, unsigned count)
 
 #else
 
+/* As the compiler's <unwind.h> has them, in whose place a header of ours would be found. Weak,
+ * because not every compiler for musl has the unwinder. Without it there are no traces. */
+#define NO_REASON    0
+#define END_OF_STACK 5
+struct _Unwind_Context;
+extern int _Unwind_Backtrace(int (*visit)(struct _Unwind_Context *context, void *to), void *to)
+    __attribute__((weak));
+extern uintptr_t _Unwind_GetIP(struct _Unwind_Context *context) __attribute__((weak));
+
 struct collected {
     void **frames;
     unsigned count, room;
     bool begun; /* the first frame, which asked, was left out */
 };
 
-static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *to)
+static int collect(struct _Unwind_Context *context, void *to)
 {
     struct collected *collected = to;
 
     if (!collected->begun) {
         collected->begun = true;
-        return _URC_NO_REASON;
+        return NO_REASON;
     }
     if (collected->count == collected->room)
-        return _URC_END_OF_STACK;
+        return END_OF_STACK;
     /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
     collected->frames[collected->count++] = (void *)_Unwind_GetIP(context);
-    return _URC_NO_REASON;
+    return NO_REASON;
 }
 
 static __attribute__((noinline)) unsigned frames_by_tables(void **frames, unsigned count)
 {
     struct collected collected = {.frames = frames, .room = count};
 
-    _Unwind_Backtrace(collect, &collected);
+    if (_Unwind_Backtrace && _Unwind_GetIP)
+        _Unwind_Backtrace(collect, &collected);
     return collected.count;
 }
 

@@ -48,7 +48,7 @@ static struct total {
     int64_t bytes;
 } __attribute__((aligned(CACHE_LINES_APART))) total; /* on cache lines of its own */
 static int64_t total_peak;
-uint64_t latent_overruns;
+uint64_t limit_overruns;
 
 /* Sets the limits of each CPU. Half of its share of latent_limit may be reserved ahead, however far
  * the limit in force has risen. */
@@ -150,7 +150,7 @@ void limit_reserve_past(unsigned cpu, size_t bytes)
     if (limit_reserve(cpu, bytes))
         return;
     note_peak(add_relaxed(&total.bytes, (int64_t)bytes) + (int64_t)bytes);
-    add_relaxed(&latent_overruns, 1);
+    add_relaxed(&limit_overruns, 1);
 }
 
 /* Releases bytes that are no longer latent, or were not used. */

@@ -6,7 +6,7 @@
 #include "os/os.h"
 
 extern uint64_t slab_growth_limit; /* latent bytes past which growing waits; 0: none */
-extern uint64_t limit_overruns;   /* deferrals past the limit */
+extern uint64_t limit_overruns;    /* deferrals past the limit */
 bool limit_start(void);
 void limit_stop(void);
 void limit_change(uint64_t bytes);

@@ -7,9 +7,9 @@
  * worker, which drives the grace periods that its queues wait for, takes turns of TURN_MAX
  * callbacks among them, and sleeps without timeouts when all are empty. After callbacks have run,
  * the worker rests for a moment, so that callbacks queued in that time share a grace period and a
- * turn. No other thread runs a callback, because the callback's author does not know which locks a thread
- * holds that allocates, polls or queues. Only if no thread can be started does a barrier run them
- * (callback_wait.c).
+ * turn. No other thread runs a callback, because the callback's author does not know which locks a
+ * thread holds that allocates, polls or queues. Only if no thread can be started does a barrier run
+ * them (callback_wait.c).
  *
  * The process has a worker for the queues of all domains; single queues may have a separate one.
  */

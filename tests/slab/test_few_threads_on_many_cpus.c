@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Four threads that wander over 192 CPUs, as in a container with a quota, need little more memory
- * than on 4 CPUs (docs/explanation/scaling.md). One thread plays the four, and the test controls the clock and
- * grace periods. Each run is a process of its own.
+ * than on 4 CPUs (docs/explanation/scaling.md). One thread plays the four, and the test controls
+ * the clock and grace periods. Each run is a process of its own.
  *
  * ctest: not-with thread (one thread)
  */

@@ -39,8 +39,8 @@ HOOKS = {
     "enable": "os/posix/slice.c: the kernel, or a test in its place",
     "yield": "os/posix/slice.c: the same",
     "current_work": "os/posix/idle.c: what is done in idle time",
-    "look_at": "os/posix/fault.c: whose memory was touched",
-    "mend": "os/posix/copy.c: a child that no fork handler has prepared",
+    "fault_look_at": "os/posix/fault.c: whose memory was touched",
+    "mend_of_copy": "os/posix/copy.c: a child that no fork handler has prepared",
     "injected_current": "tests have their own CPUs",
     "injected_idle": "tests have their own idle time",
     "os_memory_fails": "tests refuse memory",
@@ -51,7 +51,7 @@ HOOKS = {
     "posix_cpu_injected": "tests say whether a thread has a CPU",
     "posix_sequence_verdict_injected": "tests say what the kernel does",
     "look": "slab/newest.c: what is looked for in CPUs' caches",
-    "own_bytes": "os/posix/memory_pressure.c: what the page source has (runtime/sandbox.c)",
+    "pressure_own_bytes": "os/posix/memory_pressure.c: what the page source has (runtime/sandbox.c)",
     "scm_real_time": "tests have their own clock",
 }
 

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <prudence/hazard.h>
 

@@ -47,6 +47,7 @@ static void (*yield)(void) = yield_to_kernel;
  * made here and not by a reader. */
 static __thread bool enabled, slice_asked;
 
+/* Only with slices enabled, because the offset is missing where glibc does not register rseq. */
 static volatile struct slice *own_slice(void)
 {
 #if OS_PERCPU_HAS_RSEQ
@@ -106,9 +107,12 @@ static bool may_ask(void)
  * section ends. */
 void os_slice_ask(void)
 {
-    volatile struct slice *slice = own_slice();
+    volatile struct slice *slice;
 
-    if (!may_ask() || slice->request || slice->granted)
+    if (!may_ask())
+        return;
+    slice = own_slice();
+    if (slice->request || slice->granted)
         return;
     slice_asked = true;
     slice->request = 1;
@@ -116,11 +120,12 @@ void os_slice_ask(void)
 
 void os_slice_done(void)
 {
-    volatile struct slice *slice = own_slice();
+    volatile struct slice *slice;
 
     if (!slice_asked)
         return;
     slice_asked = false;
+    slice = own_slice();
     slice->request = 0;
     if (slice->granted)
         yield();

@@ -196,9 +196,8 @@ static void annotate_begin(const void *object, size_t size, bool defined)
 #ifdef PRUDENCE_VALGRIND
     if (valgrind_on)
         VALGRIND_MALLOCLIKE_BLOCK(object, size, 0, defined);
-#else
-    (void)defined;
 #endif
+    (void)defined; /* the macro is empty on processors that Valgrind does not know */
 }
 
 static void annotate_end(const void *object, size_t room)

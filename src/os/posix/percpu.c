@@ -23,12 +23,14 @@ void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
 _Static_assert(OS_CACHE_OBJECTS_MAX <= OS_PERCPU_STACK_MAX,
                "a closed stack is read as deep as an open one");
 
+#if OS_PERCPU_HAS_RSEQ
 /* Stands in for the kernel's struct rseq if glibc has none or it is not used. Each thread's
  * dummy says that the thread runs on CPU 0, forever. */
 static _Thread_local struct {
     uint32_t cpu_id_start, cpu_id;
     uint64_t rseq_cs;
 } dummy_rseq;
+#endif
 
 /* glibc registers rseq for every thread since 2.35, and says where. Weak, for older versions. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));

@@ -11,7 +11,7 @@ from conan.tools.files import copy, rmdir
 
 class Prudence(ConanFile):
     name = "prudence"
-    version = "0.1.0"
+    version = "0.2.0"
     license = "MIT"
     description = "A memory allocator for programs that defer their frees"
     topics = ("allocator", "rcu", "concurrency")

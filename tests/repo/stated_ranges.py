@@ -292,6 +292,7 @@ COUNTED_ELSEWHERE = [
     (SHORT_TERM, "one instruction is atomic", "a property"),
     ("docs/explanation/testing.md", "between two instructions", "no count"),
     ("docs/explanation/testing.md", "at an instruction", "no count"),
+    ("docs/explanation/scaling.md", "an instruction in each sequence", "no count"),
     ("docs/reference/options.md", "6 instructions for an allocation by size, about 30", "the cost of an option that is off by default"),
 ]
 # Pages whose counts are of the kernel and its table beside them.

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <prudence/hash_bytes.h>
 #include <prudence/hash_values.h>
 #include <prudence/id_table.h>
 #include <prudence/lockfree_hash.h>
@@ -36,6 +37,7 @@ struct object {
 };
 
 static struct prudence_hash *table;
+static struct prudence_hash_secret secret;
 static struct prudence_id_table *ids;
 static struct prudence_lockfree_hash *lockfree;
 static struct prudence_map *map;
@@ -103,6 +105,11 @@ static struct object *of_map(struct prudence_map_node *node)
 
 /* -------------------------------------------------------------------------------------- updates */
 
+static unsigned long hash_of(unsigned long key)
+{
+    return prudence_hash_number(&secret, key) ^ prudence_hash_bytes(&secret, &key, sizeof key);
+}
+
 static void update_hash(unsigned long key, bool removes)
 {
     struct object *fresh = removes ? NULL : make(key), *old;
@@ -110,11 +117,11 @@ static void update_hash(unsigned long key, bool removes)
 
     prudence_read_lock();
     if (fresh) {
-        prudence_hash_put(table, key, has_key, &key, &fresh->node, &replaced);
+        prudence_hash_put(table, hash_of(key), has_key, &key, &fresh->node, &replaced);
         old = of_hash(replaced);
         touch(fresh, "hash");
     } else {
-        old = of_hash(prudence_hash_lookup(table, key, has_key, &key));
+        old = of_hash(prudence_hash_lookup(table, hash_of(key), has_key, &key));
         if (old && prudence_hash_remove(table, &old->node))
             old = NULL;
     }
@@ -273,7 +280,7 @@ static void look_up(unsigned long key)
     prudence_routes_lookup_many_ipv4(routes4, prefix.address, 1, &found);
     check((struct object *)found);
     check((struct object *)prudence_routes_lookup_ipv6(routes6, prefix.address));
-    check(of_hash(prudence_hash_lookup(table, key, has_key, &key)));
+    check(of_hash(prudence_hash_lookup(table, hash_of(key), has_key, &key)));
     check(prudence_id_table_lookup(ids, (uint32_t)key));
     check(of_map(prudence_map_lookup(map, key)));
     check(of_map(prudence_map_ceiling(map, key)));
@@ -405,6 +412,7 @@ int main(void)
                                                  .flags = PRUDENCE_HASH_VALUES_BYTES};
     pthread_t threads[THREADS];
 
+    prudence_hash_draw_secret(&secret);
     if (getenv("RACE"))
         race = getenv("RACE");
     table = prudence_hash_create("test", NULL);

@@ -17,7 +17,7 @@ struct list slab_cold_caches = {&slab_cold_caches, &slab_cold_caches};
 
 /* Where the last search of each list ended: an item of the list, or its head. A walk goes on from
  * there, so it costs one step for each cache. Under the lock. */
-static struct list *found = &slab_caches, *found_cold = &slab_cold_caches;
+static struct list *found_warm = &slab_caches, *found_cold = &slab_cold_caches;
 
 static struct prudence_cache *cache_at(struct list *item)
 {
@@ -39,7 +39,7 @@ static struct prudence_cache *first_after(struct list *caches, struct list **fro
 
 struct prudence_cache *all_caches_after(uint64_t number)
 {
-    struct prudence_cache *cache = first_after(&slab_caches, &found, number);
+    struct prudence_cache *cache = first_after(&slab_caches, &found_warm, number);
     struct prudence_cache *cold = first_after(&slab_cold_caches, &found_cold, number);
 
     return cache && (!cold || cache->number < cold->number) ? cache : cold;
@@ -48,8 +48,8 @@ struct prudence_cache *all_caches_after(uint64_t number)
 /* Takes the cache from its list. The caller holds the lock. */
 void all_caches_remove(struct prudence_cache *cache)
 {
-    if (found == &cache->link)
-        found = cache->link.previous;
+    if (found_warm == &cache->link)
+        found_warm = cache->link.previous;
     if (found_cold == &cache->link)
         found_cold = cache->link.previous;
     list_remove(&cache->link);

@@ -146,6 +146,7 @@ static const char *why_kernel_is_refused(void)
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) != 0 ||
         !membarrier_rseq(0))
         return "no membarrier for sequences";
+    /* cppcheck-suppress nullPointerArithmetic; not where there are no sequences */
     verdict = posix_sequence_verdict(os_percpu_thread_pointer() + __rseq_offset);
     if (verdict == SEQUENCES_RESTART)
         return NULL;

@@ -53,7 +53,7 @@ static volatile struct slice *own_slice(void)
 #if OS_PERCPU_HAS_RSEQ
     return (volatile struct slice *)(os_percpu_thread_pointer() + __rseq_offset + SLICE_OFFSET);
 #else
-    return NULL; /* never called, because os_slices is false */
+    __builtin_unreachable(); /* because os_slices is false */
 #endif
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Containers of the standard library and of Boost (Debian: libboost-dev) do on prudence::allocator what
 // they promise on any: small tests, of all containers of a kind alike.
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <forward_list>
@@ -46,7 +47,7 @@ namespace
 
 template <class T> using on_prudence = prudence::allocator<T>;
 
-int alive;
+std::atomic<int> alive; // destructors of a cache run on its worker, too
 
 // A number that throws when the 13th is copied, if it is told to.
 struct number {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts (tools/README.md).
 .DEFAULT_GOAL := help
-.PHONY: help setup build amalgamation demo test test-long test-aarch64 soak bench evaluate kernel check install uninstall dist clean
+.PHONY: help setup build amalgamation demo test test-long test-aarch64 soak bench evaluate kernel check install uninstall dist clean adopt adopt-report
 
 PREFIX ?= $(or $(prefix),/usr/local)
 DESTDIR ?=
@@ -41,6 +41,8 @@ test-long: ## the same with a minute for each torture test, larger models, mutan
 	@tools/test/aarch64
 	@tools/test/ports
 	@tools/test/guests
+	@tools/setup --adopt
+	@adopt/run --only patch
 	@tools/setup --packages
 	@tools/release/deb
 	@tools/release/packages
@@ -66,6 +68,14 @@ evaluate: ## the paper's evaluation in a process, beside every peer: hours; goes
 	@$(MAKE) --no-print-directory build
 	@mkdir -p build/report
 	@reproduce/evaluate $(ARGUMENTS)
+
+adopt: ## move programs of others to Prudence: fetch, build, test and measure them before and after; goes on (ARGUMENTS='NAME --rounds 3')
+	@tools/setup --adopt
+	@$(MAKE) --no-print-directory build
+	@adopt/run $(ARGUMENTS)
+
+adopt-report: ## one report of what `make adopt` measured: build/report/adopt.html (ARGUMENTS='--into docs': also docs/results-adopt.md)
+	@adopt/run --report $(ARGUMENTS)
 
 kernel: ## build prudence.ko for Debian's stable kernel, boot it, test (KERNELS=...; PART=bench: beside SLUB; PART=tree: Linux itself on Prudence)
 	@tools/setup $(if $(filter tree,$(PART)),--fuzz)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""One report of all programs: before and after of the same run, medians with least and most, and what got worse as plainly as what got better."""
+
+import statistics
+
+from measure.page import busy_warning, count, write_results
+from measure.pictures import OURS, plt
+from measure.verdict import spread
+
+SAME = 0.02          # as in every report
+TITLE = "Before and after"
+NOTES = [
+    "Both sides are built from the same source of Debian with the same flags; after has adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
+    "before, after, before, after. A figure is the median of the rounds, with the least and the most in brackets.",
+    "The last column compares round by round: the median of after ÷ before, with the least and the most. Better or worse is said where all rounds "
+    f"agree by more than {SAME:.0%}.",
+    "A program's own tests are the same on both sides.",
+]
+
+
+def rounds_of(document, program, side):
+    """{round: values}"""
+    return {run["round"]: run["values"] for run in document["runs"]
+            if (run["kind"], run["program"], run["side"]) == ("round", program.name, side)}
+
+
+def both_of(document, program):
+    """[(before, after)] of the rounds that both sides have."""
+    before, after = (rounds_of(document, program, side) for side in ("before", "after"))
+    return [(before[number], after[number]) for number in sorted(before.keys() & after.keys())]
+
+
+def ratios(pairs, key):
+    return [theirs[1][key] / theirs[0][key] for theirs in pairs if theirs[0][key]]
+
+
+def verdict(measure, found):
+    """Of ratios after ÷ before."""
+    if not found:
+        return "–"
+    if measure.better == "more":
+        found = [1 / one if one else float("inf") for one in found]
+    if all(one < 1 - SAME for one in found):
+        return "better"
+    if all(one > 1 + SAME for one in found):
+        return "worse"
+    return "the same" if all(abs(one - 1) <= SAME for one in found) else "unclear"
+
+
+def number(value):
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
+
+
+def measure_cells(document, program):
+    """A line for each measure."""
+    pairs = both_of(document, program)
+    lines = []
+    for one in program.measures if pairs else ():
+        found = ratios(pairs, one.key)
+        lines.append({"subject": program.title, "what": f"{one.title}, {one.unit} ({one.better} is better)",
+                      "before": spread([before[one.key] for before, _ in pairs], number), "after": spread([after[one.key] for _, after in pairs], number),
+                      "after ÷ before": spread(found, lambda value: f"{value:.2f}") if found else "–", "": verdict(one, found)})
+    return lines
+
+
+def tests_cells(document, program):
+    found = {run["side"]: run for run in document["runs"] if (run["kind"], run["program"]) == ("tests", program.name)}
+    if len(found) < 2:
+        return []
+    said = {side: f"{run['passed']} passed" + (f", {len(run['failing'])} failed ({', '.join(run['failing'])})" if run["failing"] else "")
+            + (f", {run['skipped']} skipped" if run["skipped"] else "") for side, run in found.items()}
+    return [{"subject": program.title, "what": "its own tests", "before": said["before"], "after": said["after"], "after ÷ before": "–", "": ""}]
+
+
+# ------------------------------------------------------------------------------------------------------------ pictures
+
+def picture(document, program):
+    """after ÷ before of each measure, one dot a round; left is better whatever the measure counts."""
+    pairs = both_of(document, program)
+    lines = [(one, [ratio if one.better == "less" else 1 / ratio for ratio in ratios(pairs, one.key) if ratio]) for one in program.measures]
+    lines = [(one, found) for one, found in lines if found]
+    if not lines:
+        return None
+    figure, axes = plt.subplots(figsize=(8, 0.9 + 0.42 * len(lines)), constrained_layout=True)
+    for place, (_, found) in enumerate(reversed(lines)):
+        axes.plot(found, [place] * len(found), "o", color=OURS, alpha=0.45, markersize=5)
+        axes.plot([statistics.median(found)] * 2, [place - 0.3, place + 0.3], color=OURS, linewidth=2.4)
+    axes.axvline(1, color="#555555", linewidth=1)
+    axes.set_yticks(range(len(lines)), [one.title for one, _ in reversed(lines)])
+    axes.set(xscale="log", xlabel="after by before, as a cost: left of 1 is better")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
+    return figure
+
+
+# -------------------------------------------------------------------------------------------------------------- report
+
+def part_of(document, program, made):
+    drawn = picture(document, program)
+    return {"name": program.name, "title": program.title, "figures": "", "pictures": [made.picture(drawn, f"-{program.name}")] if drawn else [],
+            "text": [f"Before: {program.before}", f"After: {program.after}"], "findings": [], "open": True,
+            "cells": tests_cells(document, program) + measure_cells(document, program)}
+
+
+def headline(cells):
+    said = {word: sum(line[""] == word for line in cells) for word in ("better", "worse", "the same", "unclear")}
+    return ", ".join(f"{number} {word}" for word, number in said.items() if number) + f", of {count(sum(said.values()), 'figure')}."
+
+
+def report(documents, made, known=None):
+    """`known`: {name: program}."""
+    if known is None:
+        from .run import programs  # a report from a file alone
+        known = programs()
+    document, = documents
+    chosen = [one for one in known.values() if any(run["program"] == one.name for run in document["runs"])]
+    cells = [line for one in chosen for line in tests_cells(document, one) + measure_cells(document, one)]
+    made.parts(document, NOTES, title="Programs moved to Prudence", subtitle=f"make adopt · {document['commit']} · {document['date']}",
+               warnings=busy_warning(document), headline=headline(cells), source="", versions=document.get("versions", []),
+               parts=[part_of(document, one, made) for one in chosen])
+    made.tables({"adopt": cells})
+    if made.into:
+        write_results(made.into, "adopt", {"adopt": cells}, TITLE, "adopt")
+    return headline(cells)

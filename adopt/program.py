@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""What a program says of itself. `PROGRAM` of adopt/programs/NAME.py is one of these."""
+
+import dataclasses
+
+
+class Failed(Exception):
+    """A side that cannot be built, tested or measured; the text says why."""
+
+
+class Missing(Exception):
+    """Something of this machine is not there; the text names it. The program is left out."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    key: str             # in what Program.measure returns
+    title: str
+    unit: str
+    better: str          # "more" or "less"
+
+    def __post_init__(self):
+        if self.better not in ("more", "less"):
+            raise ValueError(f"{self.key}: better is 'more' or 'less', not '{self.better}'")
+
+
+class Program:
+    name = ""            # of its module, its patch and its results
+    title = ""
+    package = ""         # Debian's source package; empty: the program is in adopt/programs/NAME
+    suite = None         # another than this system's
+    upstream = False     # without Debian's changes
+    mark = "configure.ac"  # a file in the folder of its source
+    packages = ()        # of Debian, that building and measuring need
+    shared_patch = None  # in adopt/patches, of both sides: what drives the program, not what it does
+    counted = True       # among the programs of the report; else an example of ours beside them
+    before = ""          # how it defers, in a line
+    after = ""           # what the patch makes of that
+    measures = ()
+
+    def build(self, side):
+        """Configures and compiles in side.source."""
+        raise NotImplementedError
+
+    def tests(self, side):
+        """The program's own tests: {"passed": number, "failed": [name], "skipped": number}; the same on both sides."""
+        raise NotImplementedError
+
+    def measure(self, side, seconds):
+        """One round: {key of a measure: number}."""
+        raise NotImplementedError

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Fetches, builds, tests and measures programs on both sides. What has finished is kept in build/adopt until something that it depends on changes."""
+
+import argparse
+import importlib
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from measure import allocators, keep
+from measure.command import ROOT, Progress, commit, now
+from measure.page import Refused, Report
+
+from . import page, sides
+from .program import Failed, Missing
+
+STEPS = ("patch", "build", "test", "measure")
+ROUNDS, SECONDS = 5, 10
+SKIPPED = 77
+
+
+def programs():
+    """{name: program}, in the order of the report."""
+    names = sorted(path.stem for path in (ROOT / "adopt/programs").glob("[a-z]*.py"))
+    found = [importlib.import_module(f"adopt.programs.{name}").PROGRAM for name in names]
+    return {one.name: one for one in sorted(found, key=lambda one: (not one.counted, one.title.lower()))}
+
+
+def parse_arguments(arguments, known):
+    parser = argparse.ArgumentParser(
+        prog="adopt", formatter_class=argparse.RawDescriptionHelpFormatter, description="""\
+Move programs that defer to Prudence: fetch Debian's source, build it as it is and with adopt/patches/NAME.patch, run the program's own tests on
+both sides, then measure both in rounds in which they take turns. What has finished is kept in build/adopt: after an interruption, call again.""",
+        epilog="A program whose packages or source are not there is left out, and named; status 77: nothing was left.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(known))
+    parser.add_argument("--only", choices=STEPS, action="append", help="only this step (again: more of them): patch fetches and patches; test and measure build what is not built")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of the measurement ({ROUNDS})")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round and side ({SECONDS})")
+    parser.add_argument("--again", action="store_true", help="forget the results that are kept, not what is built")
+    parser.add_argument("--report", action="store_true", help="no run: the report of what is kept, build/report/adopt.html")
+    parser.add_argument("--into", type=Path, metavar="DOCS", help="of the report: the folder docs, whose table and data are replaced")
+    given = parser.parse_args(arguments)
+    for name in given.names:
+        if name not in known:
+            parser.error(f"no program '{name}' is known here; known are: {', '.join(known)}")
+    for option, value, least in (("--rounds", given.rounds, 1), ("--seconds", given.seconds, 0.1)):
+        if value < least:
+            parser.error(f"{option} {value}: at least {least} is needed")
+    if given.into and not given.report:
+        parser.error("--into needs --report")
+    return given
+
+
+# --------------------------------------------------------------------------------------------------------------- tasks
+
+def tests_of(side):
+    found = side.program.tests(side)
+    return {"kind": "tests", "program": side.program.name, "side": side.name, "passed": found["passed"], "failing": sorted(found["failed"]),
+            "skipped": found["skipped"]}
+
+
+def round_of(side, number, seconds):
+    found = side.program.measure(side, seconds)
+    missing = [one.key for one in side.program.measures if one.key not in found]
+    if missing:
+        raise Failed(f"a round has no {', '.join(missing)}")
+    return {"kind": "round", "program": side.program.name, "side": side.name, "round": number, "seconds_asked": seconds,
+            "values": {one.key: float(found[one.key]) for one in side.program.measures}}
+
+
+def broken_by_the_patch(program, runs):
+    """[(title, why)] if tests fail that pass as the program is."""
+    failing = {run["side"]: set(run["failing"]) for run in runs}
+    broken = sorted(failing.get("after", set()) - failing.get("before", set()))
+    return [(f"{program.title}, after: its own tests", f"these pass before: {', '.join(broken)}")] if broken and "before" in failing else []
+
+
+def or_why(work, *arguments):
+    try:
+        return work(*arguments)
+    except (Failed, OSError) as error:
+        return {"failed": str(error)}
+
+
+def tasks_of(both, steps, rounds, seconds):
+    """Rounds are outermost and sides innermost, so that both sides see the same machine."""
+    title = both[0].program.title
+    if "test" in steps:
+        for side in both:
+            yield keep.Task(f"tests-{side.name}", f"{title}, {side.name}: its own tests", "tests", side.identity(), lambda side=side: or_why(tests_of, side))
+    if "measure" in steps:
+        for number in range(1, rounds + 1):
+            for side in both:
+                yield keep.Task(f"round-{side.name}-{number}", f"{title}, {side.name}, round {number}", "round",
+                                side.identity() | {"round": number, "seconds": seconds},
+                                lambda side=side, number=number: or_why(round_of, side, number, seconds), seconds)
+
+
+def run_program(program, build, given, say):
+    """What failed: [(title, why)]. Raises Missing."""
+    steps = given.only or STEPS
+    missing = sides.missing_packages(program)
+    if missing:
+        raise Missing(f"packages are not installed: {' '.join(missing)} (tools/setup --adopt)")
+    both = [sides.Side(program, patched, build) for patched in (False, True)]
+    runs = build / "adopt" / program.name / "runs"
+    if given.again:
+        shutil.rmtree(runs, ignore_errors=True)
+    for side in both:
+        say(f"{program.title}: {'patches' if steps == ['patch'] else 'builds'} {side.name}")
+        try:
+            side.prepare() if steps == ["patch"] else side.make()
+        except Failed as error:
+            return [(f"{program.title}, {side.name}: build", str(error))]
+    done, failed = keep.run_all("adopt", list(tasks_of(both, steps, given.rounds, given.seconds)), runs)
+    return failed + broken_by_the_patch(program, [run for run in done if run["kind"] == "tests"])
+
+
+# -------------------------------------------------------------------------------------------------------------- report
+
+def document_of(known, build):
+    """All that is kept."""
+    runs = [json.loads(path.read_text()) for name in known for path in sorted((build / "adopt" / name / "runs").glob("*.json"))]
+    glibc = next(one for one in allocators.ALLOCATORS if one.name == "glibc")
+    load = build / "bin/prudence-malloc-load"
+    allocators.prepare(glibc, build, load)
+    return {"program": "adopt", "date": now(), "commit": commit(), "host": allocators.probe(glibc, load)["host"], "runs": runs, "skipped": [],
+            "others_cpus": max((run["others_cpus"] for run in runs), default=0)}
+
+
+def make_report(known, build, into):
+    document = document_of(known, build)
+    if not document["runs"]:
+        print("adopt: nothing has been measured yet (make adopt)", file=sys.stderr)
+        return 1
+    place = build / "report/adopt.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    keep.write(place, document, 1)
+    made = Report(place, into=into)
+    try:
+        print(page.report([document], made, known))
+    except Refused as error:
+        print(f"adopt: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(f"wrote {one}" for one in made.written))
+    return 0
+
+
+def main(arguments, build):
+    known = programs()
+    given = parse_arguments(arguments, known)
+    chosen = {name: known[name] for name in given.names or known}
+    if given.report:
+        return make_report(chosen, build, given.into)
+    say, failed, left_out = Progress("adopt").say, [], []
+    for program in chosen.values():
+        try:
+            failed += run_program(program, build, given, say)
+        except Missing as error:
+            left_out.append(program.title)
+            say(f"{program.title} is left out: {error}")
+    for title, why in failed:
+        say(f"FAILED: {title}\n{why}")
+    if failed:
+        return 1
+    return SKIPPED if len(left_out) == len(chosen) else 0

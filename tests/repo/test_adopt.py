@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""adopt/: patches of at most 250 lines, each with its module and page; sides of a made-up program are patched, built, tested and measured; what has finished
+is kept; what fails or is missing is named; the report says better and worse."""
+
+import contextlib
+import io
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+from adopt import page, run, sides  # noqa: E402 (the path comes first)
+from adopt.program import Failed, Measure, Missing, Program  # noqa: E402
+
+PATCHES = sorted((ROOT / "adopt/patches").glob("*.patch"))
+PATCH = "--- a/file\n+++ b/file\n@@ -1 +1 @@\n-{}\n+{}\n"
+
+
+class Patches(unittest.TestCase):
+    def test_are_small_and_whole(self):
+        for patch in PATCHES:
+            with self.subTest(patch.name):
+                self.assertLessEqual(sides.changed_lines(patch), sides.LINES)
+                told = subprocess.run(["git", "apply", "--numstat", patch], capture_output=True, text=True, check=False, cwd="/")
+                self.assertEqual((told.returncode, told.stderr), (0, ""))
+                self.assertNotRegex(patch.read_text(), r"(?m)^\+.*[ \t]$")
+
+    def test_each_belongs_to_a_program(self):
+        known = run.programs()
+        shared = {one.shared_patch for one in known.values()}
+        self.assertEqual([], [patch.name for patch in PATCHES if patch.stem not in known and patch.name not in shared])
+
+    def test_each_program_is_described(self):
+        for name, program in run.programs().items():
+            with self.subTest(name):
+                self.assertEqual(program.name, name)
+                self.assertTrue(program.title and program.before and program.after and program.measures)
+                self.assertTrue(sides.patch_of(program) or not program.package)
+                self.assertTrue((ROOT / f"docs/explanation/adopt-{name.replace('_', '-')}.md").is_file())
+
+
+class Made(Program):
+    name, title, package, mark = "made", "Made up", "made", "file"
+    before, after = "it waits", "it does not"
+    measures = (Measure("time", "time", "µs", better="less"), Measure("rate", "rate", "per s", better="more"))
+
+    def __init__(self):
+        self.calls = []
+
+    def build(self, side):
+        self.calls.append(f"build {side.name} {side.run(['cat', 'file']).strip()}")
+
+    def tests(self, side):
+        self.calls.append(f"tests {side.name}")
+        return {"passed": 3, "failed": ["slow"], "skipped": 0}
+
+    def measure(self, side, seconds):
+        self.calls.append(f"measure {side.name}")
+        return {"time": 5.0 if side.patched else 10.0, "rate": 90.0 if side.patched else 100.0}
+
+
+class Sides(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.here, self.build, self.made = Path(folder.name) / "adopt", Path(folder.name) / "build", Made()
+        for name, text in (("programs/made.py", "1"), ("patches/made.patch", PATCH.format("old", "new"))):
+            place = self.here / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        source = Path(folder.name) / "source/made-1"
+        source.mkdir(parents=True)
+        (source / "file").write_text("old\n")
+        self.build.mkdir()
+        (self.build / "libprudence.so").write_text("1")
+        for what in (mock.patch.object(sides, "HERE", self.here), mock.patch.object(sides.debian_source, "fetch", lambda *_: source),
+                     mock.patch.object(sides, "environment_of", lambda _: {"PATH": "/usr/bin:/bin"}),
+                     mock.patch.object(run, "programs", lambda: {"made": self.made})):
+            what.start()
+            self.addCleanup(what.stop)
+
+    def adopt(self, *words, status=0):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            self.assertEqual(run.main(["--rounds", "2", *words], self.build), status, said.getvalue())
+        return said.getvalue()
+
+    def test_take_turns_and_are_kept(self):
+        self.adopt()
+        self.assertEqual(self.made.calls, ["build before old", "build after new", "tests before", "tests after", *["measure before", "measure after"] * 2])
+        self.made.calls.clear()
+        self.adopt()
+        self.assertEqual(self.made.calls, [])
+
+    def test_a_changed_patch_is_applied_anew_to_one_side(self):
+        self.adopt("--only", "build")
+        (self.here / "patches/made.patch").write_text(PATCH.format("old", "newer"))
+        self.made.calls.clear()
+        self.adopt("--only", "build")
+        self.assertEqual(self.made.calls, ["build after newer"])
+
+    def test_a_patch_that_does_not_apply_is_named(self):
+        self.adopt("--only", "patch")
+        (self.here / "patches/made.patch").write_text(PATCH.format("other", "new"))
+        self.assertIn("made.patch does not apply", self.adopt("--only", "patch", status=1))
+        (self.here / "patches/made.patch").write_text(PATCH.format("old", "new"))
+        self.adopt("--only", "patch")
+
+    def test_what_fails_is_named_and_tried_again(self):
+        with mock.patch.object(self.made, "tests", side_effect=Failed("no such test")):
+            self.assertIn("no such test", self.adopt(status=1))
+        self.made.calls.clear()
+        self.adopt()
+        self.assertEqual(self.made.calls, ["tests before", "tests after"])
+
+    def test_a_test_that_the_patch_breaks_is_named(self):
+        with mock.patch.object(self.made, "tests", lambda side: {"passed": 2, "failed": ["slow", *(["new"] if side.patched else [])], "skipped": 0}):
+            said = self.adopt(status=1)
+        self.assertIn("these pass before: new", said)
+
+    def test_a_command_that_fails_shows_its_last_lines(self):
+        with mock.patch.object(self.made, "build", lambda side: side.run(["sh", "-c", "echo why; exit 3"])):
+            said = self.adopt(status=1)
+        self.assertIn("ended with 3", said)
+        self.assertIn("why", said)
+
+    def test_what_is_missing_is_named(self):
+        self.made.packages = ("no-such-package",)
+        self.assertIn("no-such-package", self.adopt(status=run.SKIPPED))
+        self.made.packages = ()
+        with mock.patch.object(sides.debian_source, "fetch", lambda *_: None):
+            self.assertIn("cannot be fetched", self.adopt(status=run.SKIPPED))
+
+    def test_a_round_without_a_measure_fails(self):
+        with mock.patch.object(self.made, "measure", lambda *_: {"time": 1}):
+            self.assertIn("a round has no rate", self.adopt("--only", "measure", status=1))
+
+    def test_wrong_words_are_named(self):
+        for words, why in ((["other"], "no program 'other'"), (["--rounds", "0"], "--rounds 0"), (["--into", "docs"], "--report"),
+                           (["--only", "fly"], "'fly'")):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said), self.assertRaises(SystemExit):
+                run.main(words, self.build)
+            self.assertIn(why, said.getvalue())
+
+    def test_nothing_measured_has_no_report(self):
+        with mock.patch.object(run, "document_of", lambda *_: {"runs": []}):
+            self.assertIn("nothing has been measured", self.adopt("--report", status=1))
+
+
+def document(*rounds):
+    """Of (before, after), each (time, rate)."""
+    runs = [{"kind": "round", "program": "made", "side": side, "round": number, "values": dict(zip(("time", "rate"), values)), "others_cpus": 0}
+            for number, both in enumerate(rounds) for side, values in zip(("before", "after"), both)]
+    tests = [{"kind": "tests", "program": "made", "side": side, "passed": 3, "failing": failed, "skipped": 0}
+             for side, failed in (("before", []), ("after", ["slow"]))]
+    return {"date": "today", "commit": "1", "host": {"cpu": "x", "cpus": 2, "system": "Linux", "kernel": "6", "libc": "2", "compiler": "12",
+                                                     "huge_pages": "no"}, "runs": runs + tests, "skipped": [], "others_cpus": 0}
+
+
+class Page(unittest.TestCase):
+    def words(self, *rounds):
+        return [line[""] for line in page.measure_cells(document(*rounds), Made())]
+
+    def test_says_better_and_worse(self):
+        self.assertEqual(self.words(((10, 100), (5, 90)), ((10, 100), (6, 80))), ["better", "worse"])
+        self.assertEqual(self.words(((10, 100), (10.1, 100)), ((10, 100), (9.9, 130))), ["the same", "unclear"])
+        self.assertEqual(self.words(((0, 100), (5, 100))), ["–", "the same"])
+
+    def test_names_tests_that_fail_on_one_side(self):
+        line, = page.tests_cells(document(), Made())
+        self.assertEqual((line["before"], line["after"]), ("3 passed", "3 passed, 1 failed (slow)"))
+
+    def test_is_written_with_its_table(self):
+        from measure.page import Report
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            (place / "results/data").mkdir(parents=True)
+            (place / "results-adopt.md").write_text("# A\n\n## Before and after\n\nText.\n\n| a |\n|---|\n| b |\n")
+            made = Report(place / "adopt.json", into=place)
+            self.assertEqual(page.report([document(((10, 100), (5, 90)), ((10, 100), (6, 80)))], made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
+            self.assertIn("Made up", (place / "adopt.html").read_text())
+            self.assertIn("| time, µs (less is better) | 10 | 5.5 [5, 6] | 0.55 [0.5, 0.6] | better |".replace("0.5,", "0.50,").replace("0.6]", "0.60]"),
+                          (place / "results-adopt.md").read_text())
+
+    def test_a_measure_says_which_way_is_better(self):
+        with self.assertRaises(ValueError):
+            Measure("a", "a", "s", better="up")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -21,7 +21,8 @@
  *   - prudence_hazard_set() names an object without a look at where it is linked. That protects an
  *     object that is still linked when the caller looks after the call, or that this thread has
  *     from its allocation. It does not protect an object because another slot does: the two slots
- *     may be looked at while neither names it.
+ *     may be looked at while neither names it. Within a row it does, from a lower slot to a higher
+ *     one (prudence_hazard_acquire_row), because a row is looked at from its lowest slot up.
  *
  * The conventions of <prudence/prudence.h> apply. All functions but prudence_hazard_retire and
  * prudence_hazard_reclaim may be called in signal handlers, if a handler releases every slot that
@@ -130,6 +131,15 @@ PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire_movable(void)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     return &self->slots[__builtin_ctz(free)];
 }
+
+/*
+ * Returns the first of `count` movable slots that lie side by side (slot[0] to slot[count - 1]).
+ * While slot[i] protects an object, prudence_hazard_set(slot + j, object) protects the object as
+ * well, for each j > i, also after slot[i] names something else. So a walk along a list keeps its
+ * last nodes: it copies upwards. Each slot is released by prudence_hazard_release(). Returns NULL
+ * with errno EINVAL if `count` is 0 or above PRUDENCE_HAZARDS, or ENOMEM. Costs a system call.
+ */
+PRUDENCE_API struct prudence_hazard *prudence_hazard_acquire_row(unsigned count);
 
 /* Has the slot name nothing, and gives it back. NULL is ignored. */
 PRUDENCE_INLINE void prudence_hazard_release(struct prudence_hazard *hazard)

@@ -329,6 +329,8 @@ BODY(hazard, static char object; static void *link = &object; void *wanted = lin
      prudence_hazard_reset(hazard); prudence_hazard_try_protect(hazard, &wanted, &link);
      prudence_hazard_release(hazard); prudence_hazard_release(prudence_hazard_acquire_movable());
      return 0;)
+BODY(hazard_row, struct prudence_hazard *row = prudence_hazard_acquire_row(2);
+     prudence_hazard_release(row); prudence_hazard_release(row + 1); return 0;)
 static void hazard_end(struct prudence_hazard_head *head)
 {
     free(head);
@@ -877,7 +879,8 @@ static const struct row {
     {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
     {"prudence_hazard_acquire_slow", do_hazard, EVERYWHERE, ""},
     {"prudence_hazard_acquire_movable_slow", NULL, "", ""}, /* the same for a movable slot */
-    {"prudence_hazard_release_slow", NULL, "", ""},         /* part of prudence_hazard_release */
+    {"prudence_hazard_acquire_row", do_hazard_row, EVERYWHERE, ""},
+    {"prudence_hazard_release_slow", NULL, "", ""}, /* part of prudence_hazard_release */
     {"prudence_hazard_retire", do_hazard_retire, EVERYWHERE, "prudence_hazard_reclaim"},
     {"prudence_hazards_self", NULL, "", ""},
     {"prudence_kick_set", do_kick_set, EVERYWHERE, ""},

@@ -217,6 +217,99 @@ TEST(a_returned_slot_is_taken_back)
     in_thread(take_back, NULL);
 }
 
+/* ----------------------------------------------------------------------------------- rows */
+
+static void *hold_a_row(void *unused)
+{
+    struct prudence_hazard *singles[2], *row, *other;
+
+    for (unsigned i = 0; i < 2; i++)
+        singles[i] = prudence_hazard_acquire();
+    row = prudence_hazard_acquire_row(4);
+    assert_ptr_equal(record_of(row), record_of(row + 3));
+    assert_ptr_equal(record_of(row), record_of(singles[0]));
+    assert_int_equal(record_of(row)->free, 0x40); /* of seven */
+    other = prudence_hazard_acquire_row(2);
+    assert_ptr_not_equal(record_of(other), record_of(row)); /* there is one slot left */
+    prudence_hazard_release(other);
+    prudence_hazard_release(other + 1);
+    prudence_hazard_release(singles[1]);
+    prudence_hazard_release(row + 2); /* 2 and 6 would be two, but not side by side */
+    other = prudence_hazard_acquire_row(2);
+    assert_ptr_not_equal(record_of(other), record_of(row));
+    for (unsigned i = 0; i < 2; i++)
+        prudence_hazard_release(other + i);
+    for (unsigned i = 0; i < 4; i++)
+        if (i != 2)
+            prudence_hazard_release(row + i);
+    prudence_hazard_release(singles[0]);
+    return NULL;
+}
+
+TEST(the_slots_of_a_row_lie_side_by_side)
+{
+    in_thread(hold_a_row, NULL);
+}
+
+TEST(a_row_has_one_slot_at_least_and_no_more_than_a_record)
+{
+    struct prudence_hazard *row;
+
+    errno = 0;
+    assert_null(prudence_hazard_acquire_row(0));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(prudence_hazard_acquire_row(PRUDENCE_HAZARDS + 1));
+    assert_int_equal(errno, EINVAL);
+    row = prudence_hazard_acquire_row(PRUDENCE_HAZARDS);
+    assert_ptr_equal(row, record_of(row)->slots);
+    for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
+        prudence_hazard_release(row + i);
+}
+
+TEST(a_grace_period_follows_a_name_up_its_row)
+{
+    char object, next;
+    struct prudence_hazard *row = prudence_hazard_acquire_row(3);
+    prudence_gp_t cookie;
+
+    prudence_hazard_set(row, &object);
+    cookie = prudence_domain_start_poll(domain);
+    assert_false(is_over(cookie));
+    for (unsigned i = 1; i < 3; i++) {
+        prudence_hazard_set(row + i, &object);
+        prudence_hazard_set(row + i - 1, &next);
+        assert_false(is_over(cookie));
+        assert_false(is_safe(&object, sizeof object));
+    }
+    prudence_hazard_reset(row + 2);
+    assert_true(is_over(cookie));
+    assert_true(is_safe(&object, sizeof object));
+    for (unsigned i = 0; i < 3; i++)
+        prudence_hazard_release(row + i);
+}
+
+static void *acquire_a_row(void *unused)
+{
+    struct prudence_hazard *row = prudence_hazard_acquire_row(4);
+
+    prudence_hazard_set(row + 1, &movable_object);
+    return row;
+}
+
+TEST(a_row_outlives_its_thread)
+{
+    struct prudence_hazard *row = in_thread(acquire_a_row, NULL);
+
+    assert_false(is_safe(&movable_object, 1));
+    for (unsigned i = 0; i < 4; i++)
+        prudence_hazard_release(row + i);
+    assert_true(is_safe(&movable_object, 1));
+    assert_int_equal(record_of(row)->thread, 0);
+}
+
+/* ------------------------------------------------------------------------- ends of threads */
+
 static void *protect_and_end(void *object)
 {
     prudence_hazard_set(prudence_hazard_acquire(), object);

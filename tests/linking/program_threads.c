@@ -84,6 +84,19 @@ static void read_named(struct node *const *place, bool movable)
     prudence_hazard_release(hazard);
 }
 
+/* As a walk does: the upper slot takes over what the lower one named. */
+static void read_in_a_row(struct node *const *place)
+{
+    struct prudence_hazard *row = prudence_hazard_acquire_row(2);
+    const struct node *node = prudence_hazard_protect(row, (void *const *)(void *)place);
+
+    prudence_hazard_set(row + 1, node);
+    prudence_hazard_reset(row);
+    check(node);
+    prudence_hazard_release(row + 1);
+    prudence_hazard_release(row);
+}
+
 static void read_pinned(struct prudence_domain *domain, struct node *const *place)
 {
     struct prudence_reader *self = prudence_epoch_record(domain);
@@ -106,6 +119,7 @@ static void read_in(unsigned kind)
     if (kind == 4) {
         read_named(&kinds[kind].current, false);
         read_named(&kinds[kind].current, true);
+        read_in_a_row(&kinds[kind].current);
         return;
     }
     if (kind == 5) {

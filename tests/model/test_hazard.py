@@ -61,10 +61,13 @@ def sifter(label='sifter', times=1, **how):
 
 
 # ------------------------------------------------------------- whole grace periods
-def round_(looks=2, barrier=True, slots=(0,), goal_late=False):
-    """Names seen after the barrier; the grace period is over when none is there as it was."""
+def round_(looks=2, barrier=True, slots=(0,), goal_late=False, follow=False):
+    """Names seen after the barrier; the grace period is over when none is there as it was. follow: nor in a higher slot (of two)."""
     seen = [load(f's{i}', f'name[{i}]') for i in slots]
     look = [[load('n', f'name[{i}]'), when(f'n != s{i}', [let(f's{i}', 0)])] for i in slots]
+    if follow:
+        look = [load('n', 'name[0]'), when('s0 and n != s0', [load('n', 'name[1]'), when('n == s0', [let('s1', 's0')]), let('s0', 0)]),
+                load('n', 'name[1]'), when('n != s1', [let('s1', 0)])]
     begin = [[] if goal_late else GOAL, MODE, BARRIER if barrier else [], GOAL if goal_late else []]
     none = ' and '.join(f'not s{i}' for i in slots)
     end = when(none, [cas_max('done', 'goal'), load('k', 'ck'), load('d', 'done'),
@@ -144,6 +147,17 @@ def cases():
                         Thread('sifter', sift())], {**hazards(), 'of_new': 0})
     yield 'a claim while the mode changes', claim_and_switch(), None
 
+    # A name that moves up a row: the higher slot is written first, and looks go up (hazard_names.c).
+    def moved_up(*threads, fenced=0, up=True):
+        write = [store('name[1]', 1), store('name[0]', 2)]
+        reader0 = [load('o', 'p'), when('o', [name(0), load('o', 'p'), when('o', [
+            write if up else write[::-1], mark('moved'), check('not freed', UAF)])]), store('name[1]', 0)]
+        return Machine([Thread('reader0', reader0), closer(), *threads], hazards(fenced))
+    for fenced, text in (0, 'fence-free'), (1, 'fenced'):
+        yield f'a name moves up, {text}', moved_up(sifter(slots=(0, 1)), fenced=fenced), None
+        yield f'a grace period follows a name up, {text}', moved_up(
+            Thread('driver', round_(slots=(0, 1), follow=True)), fenced=fenced), None
+
     def broken(text, *threads, fenced=0, **more):
         return 'mutant: ' + text, Machine([*threads], hazards(fenced, **more)), UAF
     yield broken('the link is not looked at again', reader(again=False), closer(), sifter())
@@ -168,6 +182,9 @@ def cases():
     yield ('mutant: a claim does not look at the mode again', claim_and_switch(again=False), UAF)
     yield broken('names are looked at before the section is over', mover(), closer(), outliver(names_first=True))
     yield broken('the section is left before the name is there', mover(leaves_first=True), closer(), outliver())
+    yield 'mutant: looks at a row go down', moved_up(sifter(slots=(1, 0))), UAF
+    yield 'mutant: the lower slot of a row is written first', moved_up(sifter(slots=(0, 1)), up=False), UAF
+    yield 'mutant: a grace period does not follow a name up', moved_up(Thread('driver', round_(slots=(0, 1)))), UAF
     # Two slots, one copied from the other: the rule in <prudence/hazard.h> that forbids it.
     copied = [name(0), load('o', 'p'), when('o', [store('name[1]', 1), store('name[0]', 0), mark('copied'),
                                                  check('not freed', UAF)]), store('name[1]', 0)]

@@ -833,6 +833,7 @@ extern "C" {
     pub fn prudence_hazard_acquire() -> *mut prudence_hazard;
     pub fn prudence_hazard_acquire_movable() -> *mut prudence_hazard;
     pub fn prudence_hazard_acquire_movable_slow() -> *mut prudence_hazard;
+    pub fn prudence_hazard_acquire_row(count: c_uint) -> *mut prudence_hazard;
     pub fn prudence_hazard_acquire_slow() -> *mut prudence_hazard;
     pub fn prudence_hazard_protect(hazard: *mut prudence_hazard, source: *const *mut c_void) -> *mut c_void;
     pub fn prudence_hazard_reclaim() -> usize;

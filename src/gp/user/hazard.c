@@ -18,7 +18,8 @@
  * `barrier_goal`.
  *
  * So after B an object that no slot names is safe, alone: hazard_sift(). A grace period ends, for
- * all objects, when each slot has stopped naming the object that it named after B: hazard_drive().
+ * all objects, when each slot has stopped naming the object that it named after B, and no higher
+ * slot of the record has taken the name over: hazard_drive().
  * To know that, one thread at a time keeps the names that it saw (a round). A round that has more
  * names than it can keep is begun anew. A thread that loses its CPU with a round delays grace
  * periods, and no sifting.
@@ -108,14 +109,20 @@ static void hazard_round_begin(struct prudence_domain *domain, struct hazard_rou
     round->under_way = true;
 }
 
-/* Keeps the names that are still there. Acquire as in hazard_names_next(). */
+/* Keeps the names that are still there, or have moved up in their record. */
 static void round_look(struct hazard_round *round)
 {
     unsigned kept = 0;
 
-    for (unsigned i = 0; i < round->count; i++)
-        if (load_acquire(&round->seen[i].slot->name) == round->seen[i].name)
-            round->seen[kept++] = round->seen[i];
+    for (unsigned i = 0; i < round->count; i++) {
+        const struct prudence_hazard *slot =
+            hazard_names_follow(round->seen[i].slot, round->seen[i].name);
+
+        if (!slot)
+            continue;
+        round->seen[kept].slot = slot;
+        round->seen[kept++].name = round->seen[i].name;
+    }
     round->count = kept;
 }
 

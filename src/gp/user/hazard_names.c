@@ -2,9 +2,11 @@
 /*
  * Looks for the names in all slots of hazard pointers.
  *
- * One look at each slot is enough, in any order, after a barrier: no protection of an object that
- * was unlinked before the barrier begins after it, and none moves from slot to slot. So a slot that
- * is found without the object's name protects the object no more.
+ * One look at each slot is enough after a barrier, if the slots of a record are looked at from the
+ * lowest up: no protection of an object that was unlinked before the barrier begins after it, and
+ * one moves only to a higher slot of its record (prudence_hazard_acquire_row). Its user writes the
+ * higher slot first. So a look that finds the lower slot without the name finds the higher one with
+ * it (release, acquire), or the protection is over.
  *
  * Locks: none. Any number of threads look at the same time.
  */
@@ -29,6 +31,19 @@ const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const 
                 if (*name)
                     return slot;
             }
+    return NULL;
+}
+
+/* Follows a protection of `name` by that slot: returns the slot of the record that has it now,
+ * or NULL. Acquire, from the slot up: see the head of this file. */
+const struct prudence_hazard *hazard_names_follow(const struct prudence_hazard *slot,
+                                                  const void *name)
+{
+    const struct prudence_hazards *record = prudence_hazard_record_(slot);
+
+    for (; slot < record->slots + PRUDENCE_HAZARDS; slot++)
+        if (load_acquire(&slot->name) == name)
+            return slot;
     return NULL;
 }
 

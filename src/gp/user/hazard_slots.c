@@ -153,8 +153,23 @@ static struct prudence_hazards *claim(void)
     return record;
 }
 
-/* Returns a record of this thread with a free slot, or NULL. */
-static struct prudence_hazards *own_with_room(void)
+/* Returns the lowest `count` free slots that lie side by side, as bits; 0: there are none. */
+static uint32_t lowest_row(uint32_t free, unsigned count)
+{
+    uint32_t firsts = free;
+
+    for (unsigned i = 1; i < count; i++)
+        firsts &= free >> i;
+    return (firsts & -firsts) * ((UINT32_C(1) << count) - 1);
+}
+
+static bool has_row(const struct prudence_hazards *record, unsigned count)
+{
+    return lowest_row(load_relaxed(&record->free), count) != 0;
+}
+
+/* Returns a record of this thread with `count` free slots side by side, or NULL. */
+static struct prudence_hazards *own_with_room(unsigned count)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
@@ -163,10 +178,10 @@ static struct prudence_hazards *own_with_room(void)
         return NULL;
     if (hazards_self) {
         take_returned(hazards_self);
-        if (load_relaxed(&hazards_self->free))
+        if (has_row(hazards_self, count))
             return hazards_self;
     }
-    if (hazards_before && load_relaxed(&hazards_before->free))
+    if (hazards_before && has_row(hazards_before, count))
         return hazards_before;
     for_each_hazards(chunk, record)
     {
@@ -174,16 +189,17 @@ static struct prudence_hazards *own_with_room(void)
             chunk->owners[record - chunk->records].generation != my_generation)
             continue;
         take_returned(record);
-        if (load_relaxed(&record->free))
+        if (has_row(record, count))
             return record;
     }
     return NULL;
 }
 
-/* Makes a record with a free slot this thread's first. Called with all signals blocked. */
-static bool hazard_slots_enter(void)
+/* Makes a record with `count` free slots side by side this thread's first. Called with all signals
+ * blocked. */
+static bool hazard_slots_enter(unsigned count)
 {
-    struct prudence_hazards *record = own_with_room();
+    struct prudence_hazards *record = own_with_room(count);
 
     if (!record) {
         os_copy_check();
@@ -202,7 +218,7 @@ static bool hazard_slots_enter(void)
     return true;
 }
 
-static struct prudence_hazard *acquire_slow(bool movable)
+static struct prudence_hazard *acquire_slow(unsigned count, bool movable)
 {
     struct prudence_hazard *hazard = NULL;
     int saved_errno = errno;
@@ -210,14 +226,14 @@ static struct prudence_hazard *acquire_slow(bool movable)
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
-    if (hazard_slots_enter()) {
+    if (hazard_slots_enter(count)) {
         uint32_t free = load_relaxed(&hazards_self->free);
+        uint32_t row = lowest_row(free, count);
 
-        store_relaxed(&hazards_self->free, free & (free - 1));
+        store_relaxed(&hazards_self->free, free & ~row);
         if (movable)
-            store_relaxed(&hazards_self->movable,
-                          load_relaxed(&hazards_self->movable) | (free & -free));
-        hazard = &hazards_self->slots[__builtin_ctz(free)];
+            store_relaxed(&hazards_self->movable, load_relaxed(&hazards_self->movable) | row);
+        hazard = &hazards_self->slots[__builtin_ctz(row)];
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     errno = hazard ? saved_errno : ENOMEM;
@@ -226,12 +242,21 @@ static struct prudence_hazard *acquire_slow(bool movable)
 
 struct prudence_hazard *prudence_hazard_acquire_slow(void)
 {
-    return acquire_slow(false);
+    return acquire_slow(1, false);
 }
 
 struct prudence_hazard *prudence_hazard_acquire_movable_slow(void)
 {
-    return acquire_slow(true);
+    return acquire_slow(1, true);
+}
+
+struct prudence_hazard *prudence_hazard_acquire_row(unsigned count)
+{
+    if (!count || count > PRUDENCE_HAZARDS) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return acquire_slow(count, true);
 }
 
 /* Frees an orphan whose slots are all back. Any number of threads may try. */

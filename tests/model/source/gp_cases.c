@@ -562,6 +562,36 @@ static void hazard_sifted(void)
     explore_thread(sifts, NULL);
 }
 
+/* Protects the object by the lower slot of a row, has the upper one take over, and uses it. */
+static void moves_up(void *unused)
+{
+    struct prudence_hazard *row = prudence_hazard_acquire_row(2);
+    const struct thing *thing = prudence_hazard_protect(row, (void **)&shared_thing);
+
+    (void)unused;
+    if (thing) {
+        prudence_hazard_set(row + 1, thing);
+        prudence_hazard_reset(row);
+        explore_assert(thing->alive);
+    }
+    prudence_hazard_release(row + 1);
+    prudence_hazard_release(row);
+}
+
+static void hazard_moved_up(void)
+{
+    make_domain(PRUDENCE_DOMAIN_HAZARD);
+    explore_thread(moves_up, NULL);
+    explore_thread(sifts, NULL);
+}
+
+static void hazard_followed_up(void)
+{
+    make_domain(PRUDENCE_DOMAIN_HAZARD);
+    explore_thread(moves_up, NULL);
+    explore_thread(frees, NULL);
+}
+
 static void hazard_claimed(void)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
@@ -963,6 +993,8 @@ const struct explore_case gp_cases[] = {
     {"qsbr", qsbr, NULL, 2, 3},
     {"hazard-sifted", hazard_sifted, NULL, 2, 3},
     {"hazard-claimed", hazard_claimed, NULL, 2, 2},
+    {"hazard-moved-up", hazard_moved_up, NULL, 2, 3},
+    {"hazard-followed-up", hazard_followed_up, NULL, 2, 3},
     {"hazard-sifted-fenced", hazard_sifted_fenced, NULL, 2, 3},
     {"hazard-grace-period", hazard_grace_period, NULL, 2, 3},
     {"hazard-to-fenced", hazard_to_fenced, NULL, 2, 2},

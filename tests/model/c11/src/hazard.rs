@@ -21,6 +21,8 @@ pub struct Rules {
     pub reset: Ordering,      // of the store that ends a protection
     pub look: Ordering,       // at names
     pub handed_over: bool,    // a second slot takes the protection over from the first
+    pub upwards: bool,        // the first slot is looked at before the second, as in a row
+    pub hand_over: Ordering,  // of the store to the first slot after that to the second
     pub from_section: bool,   // the object is found in a section, which is left after the name is written
     pub leaves_first: bool,   // or before
     pub sections_last: bool,  // names are looked at before sections
@@ -37,6 +39,8 @@ pub const RULES: Rules = Rules {
     reset: Release,
     look: Acquire,
     handed_over: false,
+    upwards: true,
+    hand_over: Release,
     from_section: false,
     leaves_first: false,
     sections_last: false,
@@ -101,7 +105,7 @@ impl World {
         if self.rules.handed_over {
             self.name(1);
             cpu.point();
-            self.names[0].store(0, Release);
+            self.names[0].store(0, self.rules.hand_over);
         }
         self.use_object();
         if self.rules.handed_over {
@@ -155,7 +159,8 @@ impl World {
     }
 
     fn is_named(&self) -> bool {
-        self.names.iter().rev().any(|name| name.load(self.rules.look) == 1)
+        let named = |name: &AtomicUsize| name.load(self.rules.look) == 1;
+        if self.rules.upwards { self.names.iter().any(named) } else { self.names.iter().rev().any(named) }
     }
 
     /// hazard_barrier(), then a look at each slot; in a set, sections come first.

@@ -200,6 +200,7 @@ fn cases() -> Vec<Case> {
         parks("mutant: attention tested before publishing", Breaks(IN_USE), |r| r.late_look = false),
         names("an object that is named", Holds, |_| {}),
         names("an object that is named, fenced", Holds, |r| r.fenced = true),
+        names("a name that moves up", Holds, |r| r.handed_over = true),
         names("from a section to a name", Holds, |r| r.from_section = true),
         names("from a section to a name, fenced", Holds, |r| {
             r.from_section = true;
@@ -220,7 +221,14 @@ fn cases() -> Vec<Case> {
         names("mutant: retired before it is unlinked", Breaks(IN_USE), |r| r.unlinked_late = true),
         names("mutant: a name taken away relaxed", Breaks(IN_USE), |r| r.reset = Relaxed),
         names("mutant: names looked at relaxed", Breaks(IN_USE), |r| r.look = Relaxed),
-        names("mutant: a protection moves to a slot that was looked at", Breaks(IN_USE), |r| r.handed_over = true),
+        names("mutant: a protection moves to a slot that was looked at", Breaks(IN_USE), |r| {
+            r.handed_over = true;
+            r.upwards = false;
+        }),
+        names("mutant: a name moves up, and the lower slot is cleared relaxed", Breaks(IN_USE), |r| {
+            r.handed_over = true;
+            r.hand_over = Relaxed;
+        }),
         names("mutant: a section left before the name is written", Breaks(IN_USE), |r| {
             r.from_section = true;
             r.leaves_first = true;

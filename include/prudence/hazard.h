@@ -9,11 +9,11 @@
  *     ... use *route ...
  *     prudence_hazard_release(hazard);
  *
- * The objects belong to a cache whose domain is of kind PRUDENCE_DOMAIN_HAZARD, and writers defer
- * them as ever: unlink, then prudence_cache_free_deferred(). An object of any other domain is not
- * protected. An object waits while a slot of any thread holds an address inside it, so marks in the
- * low bits of a pointer do no harm. An object of another kind is retired with a deleter
- * (prudence_hazard_retire). Tables and logs need sections, so none can be made in such a domain.
+ * The objects belong to a cache whose domain is of kind PRUDENCE_DOMAIN_HAZARD (<prudence/rcu.h>
+ * makes domains), and writers defer them as ever: unlink, then prudence_cache_free_deferred(). An
+ * object of any other domain is not protected. An object waits while a slot of any thread holds an
+ * address inside it, so marks in the low bits of a pointer do no harm. An object of another kind is
+ * retired with a deleter (prudence_hazard_retire). Tables and logs need sections, so none can be made in such a domain.
  *
  * A slot names one object at a time. Rules for readers:
  *   - An object is protected from a call of protect or try_protect that found it, until the slot
@@ -137,7 +137,8 @@ PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire_movable(void)
  * While slot[i] protects an object, prudence_hazard_set(slot + j, object) protects the object as
  * well, for each j > i, also after slot[i] names something else. So a walk along a list keeps its
  * last nodes: it copies upwards. Each slot is released by prudence_hazard_release(). Returns NULL
- * with errno EINVAL if `count` is 0 or above PRUDENCE_HAZARDS, or ENOMEM. Costs a system call.
+ * with errno EINVAL if `count` is 0 or above PRUDENCE_HAZARDS, or ENOMEM. Costs a few system calls,
+ * and a look at all records.
  */
 PRUDENCE_API struct prudence_hazard *prudence_hazard_acquire_row(unsigned count);
 

@@ -173,9 +173,11 @@ static struct prudence_hazards *own_with_room(unsigned count)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
+    int32_t self;
 
     if (!my_generation)
         return NULL;
+    self = os_thread_id();
     if (hazards_self) {
         take_returned(hazards_self);
         if (has_row(hazards_self, count))
@@ -185,8 +187,8 @@ static struct prudence_hazards *own_with_room(unsigned count)
         return hazards_before;
     for_each_hazards(chunk, record)
     {
-        if (load_relaxed(&record->thread) != os_thread_id() ||
-            chunk->owners[record - chunk->records].generation != my_generation)
+        if (chunk->owners[record - chunk->records].generation != my_generation ||
+            load_relaxed(&record->thread) != self)
             continue;
         take_returned(record);
         if (has_row(record, count))

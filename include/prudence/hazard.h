@@ -12,8 +12,9 @@
  * The objects belong to a cache whose domain is of kind PRUDENCE_DOMAIN_HAZARD (<prudence/rcu.h>
  * makes domains), and writers defer them as ever: unlink, then prudence_cache_free_deferred(). An
  * object of any other domain is not protected. An object waits while a slot of any thread holds an
- * address inside it, so marks in the low bits of a pointer do no harm. An object of another kind is
- * retired with a deleter (prudence_hazard_retire). Tables and logs need sections, so none can be made in such a domain.
+ * address inside it, so marks in the low bits of a pointer do no harm. An object of another kind
+ * is retired with a deleter (prudence_hazard_retire). Tables and logs need sections, so none can be
+ * made in such a domain.
  *
  * A slot names one object at a time. Rules for readers:
  *   - An object is protected from a call of protect or try_protect that found it, until the slot

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-LIBRARIES = ("libprudence.so", "libprudence.a", "libprudence-malloc.so", "libprudence-malloc.a")
+LIBRARIES = [f"lib{name}.{kind}" for name in ("prudence", "prudence-malloc", "prudence-urcu") for kind in ("so", "a")]
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("CCACHE", "CMAKE_", "GIT_"))}
 VERSION = re.search(r"^project\(prudence VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
 

@@ -6,7 +6,7 @@ root=$SRC/prudence/tests/fuzz
 objects=$WORK/prudence/CMakeFiles/prudence_objects.dir
 
 cmake -S "$SRC/prudence" -B "$WORK/prudence" -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Debug -DPRUDENCE_CHECKS=ON
-cmake --build "$WORK/prudence" --parallel --target prudence_objects
+cmake --build "$WORK/prudence" --parallel "$(nproc)" --target prudence_objects
 
 for source in "$root"/fuzz_*.c; do
     target=$(basename "$source" .c)

@@ -915,9 +915,7 @@ TEST(a_runner_that_was_about_to_begin)
         fork_once(&path, before, 0);
 }
 
-typedef void function(void);
-static function *const at_preinit __attribute__((section(".preinit_array"), used)) =
-    fork_at_step_start;
+BEFORE_CONSTRUCTORS(fork_at_step_start);
 
 int main(void)
 {

@@ -23,6 +23,7 @@
 #include <prudence/urcu-compat.h>
 
 #include "heap/nested.h"
+#include "support/before_constructors.h"
 #include "support/gp_child.h"
 #include "support/threads.h"
 
@@ -123,8 +124,7 @@ static void register_early(void)
 }
 
 /* Runs before any constructor. */
-typedef void function(void);
-static function *const at_preinit __attribute__((section(".preinit_array"), used)) = register_early;
+BEFORE_CONSTRUCTORS(register_early);
 
 static bool stop;
 

@@ -185,8 +185,10 @@ static int uses_streams(void *unused)
 {
     FILE *file = tmpfile();
 
+#ifdef __GLIBC__ /* in musl's child, streams that other threads held stay locked */
     fflush(NULL);
-    return file && fputs("x", file) > 0 && fclose(file) == 0 ? 42 : 1;
+#endif
+    return file && fputs("x", file) >= 0 && fclose(file) == 0 ? 42 : 1;
 }
 
 static void streams(void)

@@ -36,6 +36,7 @@
 #include <prudence/structure.h>
 #include <prudence/urcu-compat.h>
 
+#include "support/before_constructors.h"
 #include "support/gp_child.h"
 #include "support/suite.h"
 #include "support/updates.h"
@@ -1142,9 +1143,7 @@ static void register_handler(void)
 }
 
 /* Runs before any constructor. */
-typedef void constructor(void);
-static constructor *const at_preinit __attribute__((section(".preinit_array"), used)) =
-    register_handler;
+BEFORE_CONSTRUCTORS(register_handler);
 
 static void in_fork_handler(void)
 {

@@ -19,6 +19,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/slots.h"
 #include "gp/user/thread_memory.h"
+#include "support/before_constructors.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
@@ -141,7 +142,7 @@ static void make_early_key(void)
 {
     pthread_key_create(&keys[EARLY], in_destructor);
 }
-__attribute__((section(".preinit_array"), used)) static void (*const first)(void) = make_early_key;
+BEFORE_CONSTRUCTORS(make_early_key);
 
 /* ------------------------------------------------------------------------------------ the plans */
 

@@ -7,6 +7,7 @@
  *
  * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
+#include "support/before_constructors.h"
 #include "support/scm_test.h"
 #include "support/threads.h"
 
@@ -277,6 +278,6 @@ static void make_early_key(void)
 {
     pthread_key_create(&early_key, early_destructor);
 }
-__attribute__((section(".preinit_array"), used)) static void (*const first)(void) = make_early_key;
+BEFORE_CONSTRUCTORS(make_early_key);
 
 SUITE(scm_test_uses(), pthread_key_create(&late_key, late_destructor))

@@ -525,8 +525,7 @@ static void start(void)
     fork_at_step_start();
 }
 
-typedef void function(void);
-static function *const at_preinit __attribute__((section(".preinit_array"), used)) = start;
+BEFORE_CONSTRUCTORS(start);
 
 int main(void)
 {

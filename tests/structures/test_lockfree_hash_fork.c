@@ -75,9 +75,7 @@ TEST(a_child_goes_on_whatever_others_were_doing)
         }
 }
 
-typedef void function(void);
-static function *const at_preinit __attribute__((section(".preinit_array"), used)) =
-    fork_at_step_start;
+BEFORE_CONSTRUCTORS(fork_at_step_start);
 
 int main(void)
 {

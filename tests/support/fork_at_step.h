@@ -10,8 +10,8 @@
  * more steps, so tests also see how that thread behaves during a fork. Nothing depends on time:
  * /proc tells whether a thread sleeps.
  *
- * The program calls fork_at_step_start() before any constructor, from a function in .preinit_array,
- * so that the pthread_atfork() handler of this file runs last before a fork.
+ * The program calls fork_at_step_start() before any constructor (support/before_constructors.h), so
+ * that the pthread_atfork() handler of this file runs last before a fork.
  */
 #ifndef TESTS_SUPPORT_FORK_AT_STEP_H
 #define TESTS_SUPPORT_FORK_AT_STEP_H
@@ -23,6 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/before_constructors.h"
 #include "support/gp_child.h"
 #include "support/step.h"
 

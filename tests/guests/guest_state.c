@@ -10,14 +10,22 @@
  */
 #define _GNU_SOURCE
 #include "guest.h"
+#include "support/self.h"
 
 #include <fcntl.h>
-#include <gnu/libc-version.h>
 #include <spawn.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#define LIBC "glibc " /* and its version */
+#else
+#define LIBC                   "a C library that is not glibc"
+#define gnu_get_libc_version() ""
+#endif
 
 #define STARTS 21
 
@@ -34,11 +42,13 @@ static double now_ms(void)
 static double start_once(char *const *environment, const posix_spawn_file_actions_t *files)
 {
     char *const arguments[] = {(char *)"guest_state", (char *)"start", NULL};
+    struct self_command command;
     double begin = now_ms();
     int status;
     pid_t child;
 
-    if (posix_spawn(&child, "/proc/self/exe", files, NULL, arguments, environment) != 0 ||
+    if (!self_command(&command, arguments) ||
+        posix_spawn(&child, command.file, files, NULL, command.arguments, environment) != 0 ||
         waitpid(child, &status, 0) != child || status != 0)
         return -1;
     return now_ms() - begin;
@@ -82,7 +92,7 @@ int main(int count, char **arguments)
         return GUEST_RIGHT;
     if (uname(&system) != 0)
         return GUEST_WRONG;
-    printf("state: %s %s, pages of %ld bytes, glibc %s, %ld CPUs, percpu %s\n", system.release,
+    printf("state: %s %s, pages of %ld bytes, " LIBC "%s, %ld CPUs, percpu %s\n", system.release,
            system.machine, sysconf(_SC_PAGESIZE), gnu_get_libc_version(),
            sysconf(_SC_NPROCESSORS_ONLN), guest_percpu(percpu, sizeof percpu));
     with = start_ms(tested);

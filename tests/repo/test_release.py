@@ -179,7 +179,7 @@ class Whole(unittest.TestCase):
         run("tar", "-xf", self.tarball, "-C", place)
         sources = place / f"prudence-{VERSION}"
         run("cmake", "-S", sources, "-B", build, "-DCMAKE_BUILD_TYPE=Release")
-        run("cmake", "--build", build, "--parallel")
+        run("cmake", "--build", build, "--parallel", str(os.cpu_count()))
         run("cmake", "--install", build, "--prefix", "/usr", env={**PLAIN, "DESTDIR": str(place / "installed")})
         return place / "installed/usr"
 

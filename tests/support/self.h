@@ -6,31 +6,51 @@
 #ifndef TESTS_SUPPORT_SELF_H
 #define TESTS_SUPPORT_SELF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define SELF_ARGUMENTS 8
 
+/* A command: the file to execute, and its arguments. */
+struct self_command {
+    const char *file;
+    char *arguments[SELF_ARGUMENTS + 2];
+    char path[4096];
+};
+
+/* Sets *command to this program with `arguments`, at most SELF_ARGUMENTS. Returns false on failure. */
+static inline bool self_command(struct self_command *command, char *const *arguments)
+{
+    char *emulator = getenv("PRUDENCE_EMULATOR");
+    char **to = command->arguments;
+    ssize_t length;
+
+    command->file = emulator ? emulator : "/proc/self/exe";
+    if (emulator) {
+        length = readlink("/proc/self/exe", command->path, sizeof command->path - 1);
+        if (length < 0)
+            return false;
+        command->path[length] = '\0';
+        *to++ = emulator;
+        *to++ = command->path;
+        arguments++;
+    }
+    for (unsigned i = 0; i < SELF_ARGUMENTS && arguments[i]; i++)
+        *to++ = arguments[i];
+    *to = NULL;
+    return true;
+}
+
 /* Executes this program with `arguments`, as execv() does; at most SELF_ARGUMENTS. Returns only on
  * failure. */
 static inline void self_exec(char *const *arguments)
 {
-    char *emulator = getenv("PRUDENCE_EMULATOR"), path[4096];
-    char *all[SELF_ARGUMENTS + 2] = {emulator, path};
-    ssize_t length;
+    struct self_command command;
 
-    if (!emulator) {
-        execv("/proc/self/exe", arguments);
-        return;
-    }
-    length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length < 0)
-        return;
-    path[length] = '\0';
-    for (unsigned i = 1; i < SELF_ARGUMENTS && arguments[i]; i++)
-        all[i + 1] = arguments[i];
-    execv(emulator, all);
+    if (self_command(&command, arguments))
+        execv(command.file, command.arguments);
 }
 
 #endif /* TESTS_SUPPORT_SELF_H */

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 
 #include <prudence/call.h>
 #include <prudence/prudence.h>
@@ -19,6 +18,7 @@
 #include <prudence/stats.h>
 
 #include "os/os.h"
+#include "support/bare_fork.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
@@ -27,11 +27,6 @@
 #define NOTICED "without the handlers of fork"
 
 extern char **environ;
-
-static pid_t by_clone(void)
-{
-    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
-}
 
 /* Runs `body` in a child made by `make`. Stores its exit status and messages in *result. */
 static void bare_child(pid_t (*make)(void), int (*body)(void), struct child_result *result)
@@ -101,7 +96,7 @@ TEST(a_section_of_the_child_is_its_own)
     prudence_read_lock(); /* registers the thread */
     prudence_read_unlock();
     assert_bare_child(_Fork, read_for_long, 1);
-    assert_bare_child(by_clone, read_for_long, 1);
+    assert_bare_child(bare_fork, read_for_long, 1);
 }
 
 static void run(struct prudence_head *head)

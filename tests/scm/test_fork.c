@@ -6,11 +6,11 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #include "support/scm_test.h"
+#include "support/bare_fork.h"
 #include "support/gp_child.h"
 #include "support/threads.h"
 
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,7 +214,7 @@ TEST(regions_go_on_in_the_child, fresh)
  * alone, and the thread that it has continues. */
 static int bare_child(void *unused)
 {
-    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    pid_t child = bare_fork();
     int status;
 
     if (!child) {

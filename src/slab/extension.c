@@ -169,6 +169,7 @@ static struct cache_layout layout_of(const struct prudence_cache *cache)
                                  .no_cpu_caches = !cache->percpu};
 }
 
+/* The caller holds slab_caches_lock. */
 static void begin_in_cache(struct prudence_cache *cache, unsigned number)
 {
     const struct cache_layout layout = layout_of(cache);
@@ -179,8 +180,9 @@ static void begin_in_cache(struct prudence_cache *cache, unsigned number)
     close_path(&cache->fast_percpu);
     if (wish == EXTENSION_WANTED) {
         close_path(&cache->body->slab_percpu);
-        __atomic_fetch_or(&cache->slab_extensions, (uint16_t)EXTENSION_BIT(number),
-                          __ATOMIC_RELEASE); /* pairs with slab_init() */
+        /* Pairs with slab_init(). Only the lock's holder writes; RISC-V adds no bits to two bytes. */
+        store_release(&cache->slab_extensions,
+                      (uint16_t)(cache->slab_extensions | EXTENSION_BIT(number)));
     }
     __atomic_fetch_or(&cache->extensions, EXTENSION_BIT(number), __ATOMIC_RELEASE);
 }

@@ -81,6 +81,31 @@ TEST(what_lies_on_quiet_cpus_goes, begin, end)
     destroy_empty(cache);
 }
 
+static void *live; /* keeps the slab */
+
+static void defer_and_free(void *cache)
+{
+    void *object = prudence_cache_alloc(cache);
+
+    live = prudence_cache_alloc(cache);
+    prudence_cache_free_deferred(cache, object);
+    prudence_cache_free(cache, object);
+    rounds(2);
+    prudence_manual_advance(((struct prudence_cache *)cache)->domain);
+    prudence_manual_advance(((struct prudence_cache *)cache)->domain);
+    rounds(2);
+}
+
+/* Both copies come to the slab, although nobody empties the caches. */
+TEST(a_double_free_on_a_quiet_cpu_is_found, begin, end)
+{
+    struct prudence_cache *cache = fixed_cache(512, 64, manual_domain());
+
+    injected_cpu = 3;
+    expect_death(defer_and_free, cache, "double free", "of cache 'test'", "already free");
+    destroy_empty(cache);
+}
+
 /* A trickle reaches only the top of the object cache. The objects below go, and the ones in use
  * stay. */
 TEST(what_a_trickle_does_not_reach_goes, begin, end)

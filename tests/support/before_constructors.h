@@ -15,8 +15,10 @@
 #define BEFORE_CONSTRUCTORS_SECTION ".init_array.00001" /* the library's first has 101 */
 #endif
 
+typedef void before_constructors_function(void);
+
 #define BEFORE_CONSTRUCTORS(function)                                                              \
-    __attribute__((section(BEFORE_CONSTRUCTORS_SECTION), used)) static void (                      \
-        *const before_constructors)(void) = function
+    static before_constructors_function *const before_constructors                                 \
+        __attribute__((section(BEFORE_CONSTRUCTORS_SECTION), used)) = function
 
 #endif /* TESTS_SUPPORT_BEFORE_CONSTRUCTORS_H */

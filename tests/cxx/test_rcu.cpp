@@ -17,6 +17,8 @@
 #include <prudence/rcu.hpp>
 #include <prudence/stats.h>
 
+#include "on_malloc.h"
+
 namespace
 {
 
@@ -183,12 +185,6 @@ TEST_F(rcu, a_copy_does_not_copy_the_head)
     EXPECT_EQ(copy->value + assigned.value, 6);
     copy->retire();
 }
-
-#ifdef ON_MALLOC
-constexpr bool on_malloc = true;
-#else
-constexpr bool on_malloc = false;
-#endif
 
 TEST_F(rcu, memory_alone_needs_no_callback_if_operator_delete_is_ours)
 {

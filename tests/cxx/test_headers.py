@@ -188,8 +188,8 @@ class Headers(unittest.TestCase):
     def test_no_warning(self):
         found = compilers()
         ways = [*itertools.product(found, WAYS)]
-        if not DEEP:  # each compiler and each way, though not each pair
-            ways = [(compiler, way) for compiler, way in ways if (found.index(compiler) + WAYS.index(way)) % len(found) == 0]
+        if not DEEP:  # each compiler with one version of the language
+            ways = [*zip(found, WAYS)]
         for name, way, result in all_at_once([lambda n=name, c=command, w=way: (n, w, compile_text(
                 c, INCLUDES + USE, *w, *WARNINGS)) for (name, command), way in ways]):
             self.assertEqual(result.returncode, 0, f"{name} {way}: {result.stderr}")
@@ -220,7 +220,7 @@ class Headers(unittest.TestCase):
                 header.write_text(INCLUDES)
                 subprocess.run([*command, "-xc++-header", f"-I{ROOT / 'include'}", *options, header, "-o", f"{header}.gch"], check=True)
                 for title, reason, result in all_at_once([lambda t=title, m=text, r=reason, c=command, h=header: (
-                        t, r, compile_text(c, m, *options, "-include", h)) for title, (text, reason) in MISUSE.items()]):
+                        t, r, compile_text(c, m, *options, "-include", h)) for title, (text, reason) in [*MISUSE.items()][::1 if DEEP else 3]]):
                     with self.subTest(compiler=name, misuse=title):
                         self.assertNotEqual(result.returncode, 0)
                         self.assertRegex(result.stderr, reason)

@@ -60,8 +60,9 @@ class Leaks(unittest.TestCase):
             sys.exit(f"{what} is needed (tools/setup installs it)")
 
     def run_it(self, *command, options=""):
-        done = subprocess.run([str(word) for word in command], env={**os.environ, "PRUDENCE_OPTIONS": options}, text=True,
-                              timeout=200, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        environment = {**os.environ, "PRUDENCE_OPTIONS": f"stall_timeout=0,{options}".rstrip(",")}  # a busy machine stalls readers
+        done = subprocess.run([str(word) for word in command], env=environment, text=True, timeout=200,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def test_the_list_is_whole(self):

@@ -84,14 +84,14 @@ class Programs(unittest.TestCase):
     def by_compiler(cls, out):
         out.mkdir()
         flags = run("pkg-config", "--cflags", "--libs", "prudence", env=cls.environment).split()
-        for source in sorted(cls.examples.glob("*.c")):
+        for source in sorted(cls.examples.glob("*.c"))[::1 if DEEP else 3]:
             run("cc", "-O2", *WARNINGS, source, *flags, "-o", out / source.stem)
         run("cc", "-O2", *WARNINGS, "-shared", "-fPIC", cls.examples / "plugin/plugin.c", "-o", out / "plugin.so")
         return out
 
     def each_program(self, test):
         for way, folder in self.ways.items():
-            for source in SOURCES:
+            for source in filter(lambda one: (folder / one.stem).exists(), SOURCES) if way == "cc" else SOURCES:
                 with self.subTest(program=source.stem, way=way):
                     test(source.stem, folder / source.stem)
 

@@ -75,10 +75,12 @@ class Rust(unittest.TestCase):
         self.assertEqual([package["name"] for package in packages], ["prudence", "prudence-sys"])
 
     def test_crates(self):
-        result = cargo("test", "--offline", "--locked", "--workspace")
+        """What the documentation shows, and what must not compile, is compiled in make test-long: a program for each piece."""
+        deep = os.environ.get("PRUDENCE_MODELS") == "deep"
+        result = cargo("test", "--offline", "--locked", "--workspace", *([] if deep else ["--lib", "--tests"]))
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertEqual(result.stdout.count("a_cache_that_is_dropped_drops_its_retired_values ... ok"), 1, result.stdout)
-        self.assertGreaterEqual(result.stdout.count("compile fail ... ok"), 20, result.stdout)
+        self.assertGreaterEqual(result.stdout.count("compile fail ... ok"), 20 if deep else 0, result.stdout)
 
     def test_examples(self):
         for name, said in (("config", "the timeout is 999 s\n"),

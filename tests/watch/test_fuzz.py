@@ -42,7 +42,7 @@ from prudence_watch.figures import Watch
 from prudence_watch.source import Source
 
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
-ROUNDS = {"export": 400 if DEEP else 120, "profile": 500, "elf": 600}
+ROUNDS = {"export": 400, "profile": 500, "elf": 600} if DEEP else {"export": 60, "profile": 250, "elf": 300}
 LONGEST = 20  # seconds of CPU time for one input
 MEMORY = 2 << 30  # bytes of addresses
 

@@ -127,8 +127,8 @@ static void held_beside_one_that_wants_all(void)
 const struct explore_case hold_cases[] = {
     {"held-beside-a-claim", held_beside_a_claim, one_at_a_time, 3, 5},
     {"held-beside-one-that-shares", held_beside_one_that_shares, one_at_a_time, 3, 4},
-    {"held-by-two", held_by_two, one_at_a_time, 3, 4},
-    {"held-shared-and-claimed", held_shared_and_claimed, one_at_a_time, 2, 3},
+    {"held-by-two", held_by_two, one_at_a_time, 2, 4},
+    {"held-shared-and-claimed", held_shared_and_claimed, one_at_a_time, 1, 3},
     {"held-beside-one-that-wants-all", held_beside_one_that_wants_all, one_at_a_time, 3, 4},
     {NULL, NULL, NULL, 0, 0},
 };

@@ -384,13 +384,13 @@ static void bytes_are_below_the_ceiling(void)
 const struct explore_case slab_cases[] = {
     {"pre-flush", pre_flush, nothing_moved_is_safe, 2, 4},
     {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
-    {"release-beside-a-take", release_beside_a_take, nobody_has_the_same, 3, 4},
-    {"a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 3, 4},
-    {"unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 2, 4},
+    {"release-beside-a-take", release_beside_a_take, nobody_has_the_same, 2, 4},
+    {"a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 2, 4},
+    {"unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 1, 4},
     {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
     {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
     {"fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3},
     {"rise-beside-a-lower-ceiling", rise_beside_a_lower_ceiling, bytes_are_below_the_ceiling, 2, 4},
-    {"rise-beside-a-fall", rise_beside_a_fall, bytes_are_below_the_ceiling, 2, 3},
+    {"rise-beside-a-fall", rise_beside_a_fall, bytes_are_below_the_ceiling, 1, 3},
     {NULL, NULL, NULL, 0, 0},
 };

@@ -757,8 +757,8 @@ static void one_was_last(void)
 
 const struct explore_case structure_cases[] = {
     {"hash-publication", publication, none_is_lost, 3, 4},
-    {"hash-split-beside-lookups", split_beside_lookups, none_is_lost, 2, 3},
-    {"hash-joined-beside-lookups", joined_beside_lookups, none_is_lost, 2, 3},
+    {"hash-split-beside-lookups", split_beside_lookups, none_is_lost, 1, 3},
+    {"hash-joined-beside-lookups", joined_beside_lookups, none_is_lost, 1, 3},
     {"hash-split-beside-a-walk", split_beside_a_walk, none_is_lost, 1, 2},
     {"hash-joined-beside-a-walk", joined_beside_a_walk, none_is_lost, 1, 2},
     {"hash-split-behind-an-addition", split_behind_an_addition, NULL, 2, 3},

@@ -60,7 +60,7 @@ class Gcc(Program):
 
     def test_c(self):
         source = self.data / "large.c"
-        source.write_text(c_source(self.pick(80, 1000)))
+        source.write_text(c_source(self.pick(40, 1000)))
         size = self.same_object("gcc", source)
         self.note(f"object file of {size} bytes the same")
 

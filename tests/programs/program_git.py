@@ -25,7 +25,7 @@ class Git(Program):
         """A history of our sources: in each commit a few files change. Returns its last commit."""
         place = self.data / name
         self.git(run, "init", "-q", place)
-        for folder in ("src", "include", "tests", "docs", "tools"):
+        for folder in ("src", "include", "docs", "tests", "tools")[:self.pick(2, 5)]:
             shutil.copytree(ROOT / folder, place / folder,
                             ignore=shutil.ignore_patterns("__pycache__"))
         files = sorted(path for path in place.rglob("*")
@@ -45,7 +45,7 @@ class Git(Program):
         self.git(ours, "clone", "-q", "--no-local", self.data / "history", self.data / "clone")
         clone = "-C", self.data / "clone"
         self.git(ours, *clone, "-c", "pack.threads=4", "repack", "-a", "-d", "-f", "-q")
-        self.git(ours, *clone, "gc", "--aggressive", "--prune=now", "-q")
+        self.git(ours, *clone, "gc", *self.pick((), ("--aggressive",)), "--prune=now", "-q")
         self.git(ours, *clone, "fsck", "--full", "--strict", "--no-dangling")
         self.git(self.run_plain, *clone, "fsck", "--full", "--strict")
         log = "log", "--stat", "-p", "-M", "--all"

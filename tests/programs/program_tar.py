@@ -14,7 +14,7 @@ class Tar(Program):
     def build(self):
         tree, dice = self.make_folder("data/tree"), random.Random(1)
         words = [dice.randbytes(dice.randrange(2, 30)) for _ in range(3000)]
-        for number in range(self.pick(100, 700)):
+        for number in range(self.pick(40, 700)):
             place = tree / f"folder {number % 17}" / ("deep/" * (number % 5))
             place.mkdir(parents=True, exist_ok=True)
             (place / f"file{number}").write_bytes(b"".join(dice.choices(words, k=dice.randrange(4000))))

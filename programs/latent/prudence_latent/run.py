@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""prudence-latent: starts a program with the shim, and says what waited in it."""
+
+import argparse
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from . import figures, record, report
+
+EXAMPLE = """\
+examples:
+  prudence-latent --html waits.html knotd -c /etc/knot/knot.conf
+  prudence-latent --every 1 --json waits.json -- ./server --port 5300
+"""
+NOTHING_SEEN = 3
+PT_INTERP = 3
+
+
+class Refused(Exception):
+    """The program cannot be watched; the text says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    shim: Path
+    style: Path
+
+
+def parser():
+    made = argparse.ArgumentParser(
+        prog="prudence-latent", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLE,
+        description="Runs PROGRAM and shows what waits for grace periods in it: callbacks of liburcu (call_rcu), how long they wait and how much memory "
+        "hangs behind them; how long its threads sleep in synchronize_rcu; by calling place. PROGRAM is not changed. The report goes to standard error.")
+    made.add_argument("--json", metavar="FILE", help="also as JSON")
+    made.add_argument("--html", metavar="FILE", help="also as a page with a picture over time (needs python3-matplotlib)")
+    made.add_argument("--every", metavar="SECONDS", type=float, help="say every so many seconds what waits now")
+    made.add_argument("--top", metavar="N", type=int, default=figures.TOP, help=f"calling places that are shown ({figures.TOP})")
+    made.add_argument("program", metavar="PROGRAM", help="what to run; a path, or a name that is looked up")
+    made.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER)
+    return made
+
+
+def parse(words):
+    made = parser()
+    if "--" in words:  # what follows is the program's, also its own "--"
+        at = words.index("--")
+        options = made.parse_args([*words[:at], *words[at + 1:at + 2]])
+        options.arguments = words[at + 2:]
+    else:
+        options = made.parse_args(words)
+    if options.every is not None and not options.every > 0:
+        made.error(f"--every {options.every}: a number of seconds above 0 is needed")
+    if options.top < 1:
+        made.error(f"--top {options.top}: at least 1 is needed")
+    for option, name in (("--json", options.json), ("--html", options.html)):
+        if name and not Path(name).resolve().parent.is_dir():
+            made.error(f"{option} {name}: there is no such folder")
+    return options
+
+
+# ------------------------------------------------------------------------------------------------------ the program
+
+def find(name):
+    path = shutil.which(name)
+    if not path:
+        raise Refused(f"there is no program '{name}'")
+    mode = os.stat(path).st_mode
+    if mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid() != 0:
+        raise Refused(f"{path} is set-uid or set-gid, so the system preloads nothing into it; run this as root")
+    if is_static(path):
+        raise Refused(f"{path} is linked statically, so nothing can be preloaded into it")
+    return path
+
+
+def is_static(path):
+    """Of an ELF file of 64 bits: no program header names a loader. A script is run by a program that is not static."""
+    with open(path, "rb") as file:
+        head = file.read(1 << 16)
+    if head[:5] != b"\x7fELF\x02":
+        return False
+    start, size, count = (int.from_bytes(head[at:at + length], "little") for at, length in ((32, 8), (54, 2), (56, 2)))
+    return not any(int.from_bytes(head[at:at + 4], "little") == PT_INTERP for at in range(start, start + size * count, size))
+
+
+def environment(places, prefix):
+    if not places.shim.is_file():
+        raise Refused(f"{places.shim} is not there: this program is not installed as a whole")
+    preload = ":".join(filter(None, [str(places.shim), os.environ.get("LD_PRELOAD", "")]))
+    return os.environ | {"LD_PRELOAD": preload, "PRUDENCE_LATENT": prefix}
+
+
+def records(prefix):
+    """Of all processes, the one that queued most first."""
+    found = []
+    for path in sorted(Path(prefix).parent.glob(Path(prefix).name + ".*")):
+        try:
+            found.append(record.read(path))
+        except (OSError, record.BadRecord):
+            pass  # the program ended while the shim made the file
+    return sorted(found, key=lambda one: -sum(site.calls for site in one.sites))
+
+
+def say_now(prefix, began):
+    for one in records(prefix):
+        if one.seen:
+            print(f"prudence-latent: {time.monotonic() - began:.1f} s: process {one.process}: {one.waiting:,} callbacks wait", file=sys.stderr, flush=True)
+
+
+def wait(child, every, prefix, began):
+    while True:
+        try:
+            return child.wait(every)
+        except subprocess.TimeoutExpired:
+            say_now(prefix, began)
+
+
+def run_program(options, places, prefix):
+    """(status, seconds). Control-C reaches the program from the terminal; this waits for its end."""
+    command = [find(options.program), *options.arguments]
+    began = time.monotonic()
+    with subprocess.Popen([options.program, *options.arguments], executable=command[0], env=environment(places, prefix)) as child:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        status = wait(child, options.every, prefix, began)
+    return status, time.monotonic() - began, began
+
+
+# ------------------------------------------------------------------------------------------------------- the report
+
+def write(path, text):
+    Path(path).write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+def tell(options, places, found, seconds, began):
+    """False: there is nothing to tell."""
+    seen = [one for one in found if one.seen]
+    shown = [figures.of(one, max(0.001, seconds - max(0, one.began / 1e9 - began))) for one in seen]
+    command = " ".join([options.program, *options.arguments])
+    for one in shown:
+        print("\n".join(report.lines(one, command, options.top)), file=sys.stderr)
+    if options.json:
+        write(options.json, json.dumps({"command": command, "version": record.VERSION, "processes": shown}, indent=1) + "\n")
+    if options.html:
+        from . import picture
+        write(options.html, picture.page(shown, command, places.style.read_text(), options.top))
+    return bool(shown)
+
+
+def why_nothing(found):
+    if not found:
+        return "the program never loaded the shim: it ended at once, or another program clears LD_PRELOAD"
+    return report.nothing(found[0])
+
+
+def run(words, places):
+    """The program. Returns its exit status, which is that of the program it ran."""
+    options = parse(words)
+    folder = tempfile.mkdtemp(prefix="prudence-latent-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    try:
+        if options.html:
+            import matplotlib  # noqa: F401 (before the program runs: without it there would be no page)
+        prefix = f"{folder}/waits"
+        status, seconds, began = run_program(options, places, prefix)
+        found = records(prefix)
+        if not tell(options, places, found, seconds, began):
+            print(f"prudence-latent: {why_nothing(found)}", file=sys.stderr)
+            return status or NOTHING_SEEN
+        return 128 - status if status < 0 else status
+    except Refused as error:
+        print(f"prudence-latent: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        print(f"prudence-latent: --html: {error} (Debian: python3-matplotlib)", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"prudence-latent: {error}", file=sys.stderr)
+        return 2
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""prudence-latent over a program on liburcu whose waits are known: in five flavours, across fork, a kill and exec; what it refuses, and what it says when
+there is nothing to see. Skipped without liburcu or the tool. PRUDENCE_MODELS=deep (make test-long) tries all flavours, a page, and Knot DNS."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+TOOL = BUILD / "bin/prudence-latent"
+SOURCE = Path(__file__).resolve().parent / "program_waits.c"
+FLAVOURS = {"memb": (["-DRCU_MEMBARRIER"], "-lurcu"), "mb": (["-DRCU_MB"], "-lurcu-mb"), "signal": (["-DRCU_SIGNAL"], "-lurcu-signal"),
+            "bp": (["-DWITH_BP"], "-lurcu-bp"), "qsbr": (["-DWITH_QSBR"], "-lurcu-qsbr")}
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
+LONG = unittest.skipUnless(DEEP, "make test-long runs this")
+KNOT = shutil.which("knotd", path="/usr/sbin:/usr/bin")
+QUEUED, OBJECT, EXTRA = 1100, 1000, 100000  # of the program: a tenth of 1,000 is queued twice
+
+
+def compile_in(folder, name="waits", flags=("-DRCU_MEMBARRIER",), library="-lurcu"):
+    program = folder / name
+    subprocess.run(["cc", "-g", "-O1", *flags, SOURCE, "-o", program, library, "-lurcu-common", "-lpthread"], check=True)
+    return program
+
+
+class Latent(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.program = compile_in(cls.folder)
+
+    def latent(self, *words, status=0):
+        done = subprocess.run([TOOL, "--json", self.folder / "json", *words], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr
+
+    def found(self):
+        return json.loads((self.folder / "json").read_text())["processes"]
+
+    def check_plain(self, one):
+        self.assertEqual((one["callbacks"]["queued"], one["callbacks"]["called"], one["callbacks"]["left"]), (QUEUED, QUEUED, 0))
+        self.assertGreaterEqual(one["bytes"]["freed"], 1000 * OBJECT + EXTRA)
+        self.assertLess(one["bytes"]["freed"], 1000 * (OBJECT + 40) + EXTRA + 5000)
+        self.assertGreater(one["callbacks"]["waits"]["most_ns"], 0)
+        self.assertLessEqual(one["callbacks"]["most_waiting"], QUEUED)
+        self.assertEqual(one["curve"][-1]["callbacks"], 0)
+        self.assertEqual(one["deferred"], 1)
+        self.assertEqual(one["sleeps"]["calls"], 4)  # three, and rcu_defer_barrier; those of liburcu's worker are not the program's
+
+    @LONG
+    def test_follows_callbacks_in_each_flavour(self):
+        for flavour, (flags, library) in FLAVOURS.items():
+            with self.subTest(flavour):
+                self.latent(compile_in(self.folder, flavour, flags, library), "plain")
+                one, = self.found()
+                self.check_plain(one)
+
+    def test_names_places(self):
+        said = self.latent(self.program, "plain")
+        self.assertIn("call_rcu in queue_all", said)
+        self.assertIn("program_waits.c", said)
+        self.assertIn("1,100 queued, 1,100 called, 0 left", said)
+        self.check_plain(self.found()[0])
+        self.assertIn("prudence_free_deferred", said)
+        places = {place["place"].split()[0]: place for place in self.found()[0]["places"] if place["kind"] == "call"}
+        self.assertEqual({name: place["calls"] for name, place in places.items()}, {"queue_all": 1000, "end": 100})
+
+    def test_a_child_of_fork_is_a_process_of_its_own(self):
+        self.latent(self.program, "fork")
+        parent, child = self.found()
+        self.check_plain(parent)
+        self.assertEqual((child["callbacks"]["queued"], child["callbacks"]["called"]), (11, 11))
+
+    def test_a_kill_leaves_what_was_counted(self):
+        self.latent(self.program, "kill", status=128 + 9)
+        one, = self.found()
+        self.assertEqual(one["callbacks"]["called"], QUEUED)
+
+    def test_follows_what_a_script_runs(self):
+        self.latent("sh", "-c", f"{self.program} plain; exit 7", status=7)
+        one, = self.found()
+        self.check_plain(one)
+
+    @LONG
+    @unittest.skipUnless(KNOT, "there is no knotd (knot)")
+    def test_sees_what_a_name_server_waits_for(self):
+        (self.folder / "example.zone").write_text("@ 3600 SOA a b 1 2 3 4 5\n@ NS a\na A 192.0.2.1\n")
+        settings = self.folder / "knot.conf"
+        settings.write_text(f"server:\n  rundir: {self.folder}\ndatabase:\n  storage: {self.folder}/db\nzone:\n  - domain: example.\n"
+                            f"    file: {self.folder}/example.zone\n")
+        self.latent("timeout", "-s", "INT", "5", KNOT, "-c", settings, status=124)
+        self.assertIn("synchronize_rcu", [place["function"] for one in self.found() for place in one["places"]])
+
+    def test_says_that_there_is_nothing(self):
+        self.assertIn("no call of call_rcu", self.latent(self.program, "none", status=5))
+        self.assertIn("no call of call_rcu", self.latent("true", status=3))
+
+    def test_names_what_it_cannot_watch(self):
+        self.assertIn("no program 'no-such-program'", self.latent("no-such-program", status=2))
+        static = self.folder / "static"
+        subprocess.run(["cc", "-static", "-x", "c", "-", "-o", static], input="int main(void) { return 0; }", text=True, check=True)
+        self.assertIn("linked statically", self.latent(static, status=2))
+
+    def test_wrong_words_are_named(self):
+        for words, why in ((["--every", "0", "true"], "--every 0"), (["--top", "0", "true"], "--top 0"), (["--html", "/no/such/page", "true"], "no such folder"),
+                           ([], "PROGRAM")):
+            done = subprocess.run([TOOL, *words], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(why, done.stderr)
+
+    @LONG
+    def test_makes_a_page(self):
+        self.latent("--html", self.folder / "page.html", self.program, "plain")
+        page = (self.folder / "page.html").read_text()
+        self.assertIn("<svg", page)
+        self.assertIn("Memory that waits", page)
+
+    def test_the_programs_words_are_its_own(self):
+        done = subprocess.run([TOOL, "--", "sh", "-c", 'echo "$0" "$1"', "--json", "--"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout, "--json --\n")
+
+
+if __name__ == "__main__":
+    if not TOOL.is_file() or subprocess.run(["pkg-config", "--exists", "liburcu"], check=False).returncode:
+        print("there is no liburcu (liburcu-dev), or prudence-latent was not built")
+        sys.exit(77)
+    unittest.main()

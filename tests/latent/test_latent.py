@@ -99,6 +99,15 @@ class Latent(unittest.TestCase):
         self.latent("timeout", "-s", "INT", "5", KNOT, "-c", settings, status=124)
         self.assertIn("synchronize_rcu", [place["function"] for one in self.found() for place in one["places"]])
 
+    @unittest.skipUnless(Path("/usr/include/ck_epoch.h").exists(), "there is no Concurrency Kit (libck-dev)")
+    def test_sees_what_concurrency_kit_frees(self):
+        program = self.folder / "reclaims"
+        subprocess.run(["cc", "-O1", SOURCE.with_name("program_reclaims.c"), "-o", program, "-lck"], check=True)
+        self.latent(program)
+        one, = self.found()
+        self.assertEqual(one["sleeps"]["calls"], 1)  # the barrier, and not the wait within
+        self.assertGreaterEqual(one["reclaimed"]["bytes"], 100 * 1000)
+
     def test_says_that_there_is_nothing(self):
         self.assertIn("no call of call_rcu", self.latent(self.program, "none", status=5))
         self.assertIn("no call of call_rcu", self.latent("true", status=3))

@@ -53,6 +53,7 @@ static uint32_t parts_given;
 static __thread uint32_t my_part TLS_MODEL;      /* + 1 */
 static __thread uint64_t bytes_freed TLS_MODEL;  /* since counting began */
 static __thread uint32_t counts_bytes TLS_MODEL; /* depth of callbacks */
+static __thread uint32_t waits TLS_MODEL;        /* depth of waits; the outermost is noted */
 
 static uint64_t now_ns(void)
 {
@@ -300,8 +301,9 @@ static void find(void **known, void *function, const char *name)
     {                                                                                              \
         uint64_t place = CALLER(), began = now_ns();                                               \
         FIND_REAL(name);                                                                           \
+        waits++;                                                                                   \
         real arguments;                                                                            \
-        if (file)                                                                                  \
+        if (--waits == 0 && file)                                                                  \
             note_sleep(place, kind, function, began);                                              \
     }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program on Concurrency Kit's epochs: a barrier, which synchronizes within, frees 100 objects. */
+/* A program on the epochs of Concurrency Kit, whose barrier synchronizes: it frees 100 objects. */
 #include <ck_epoch.h>
 #include <stdlib.h>
 

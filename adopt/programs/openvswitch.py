@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Open vSwitch's userspace datapath: flows and their actions, which ovsrcu_postpone frees. Only its library and ovstest are built; flows.c puts
+and deletes flows without ports. Debian 12's 3.1 has no tarball at the mirrors any more: unstable's is taken."""
+
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+from adopt.program import Failed, Measure, Program
+
+HERE = Path(__file__).resolve().parent / "openvswitch"
+CLASSIFIER = ("empty", "destroy-null", "single-rule", "rule-replacement", "many-rules-in-one-list", "many-rules-in-one-table",
+              "many-rules-in-two-tables", "many-rules-in-five-tables")
+TESTS = (("test-rcu",), ("test-barrier",), ("test-cmap", "check", "1"), ("test-ccmap", "check", "1"), ("test-classifier", "stress-prefixes"),
+         *(("test-classifier", *version, one) for one in CLASSIFIER for version in ((), ("--versioned",))))
+GENERATED = ("aclocal.m4", "configure", "config.h.in", "Makefile.in")  # in the order of their making: else make wants automake
+
+
+class OpenVSwitch(Program):
+    name, title, package, suite, mark = "openvswitch", "Open vSwitch (userspace datapath)", "openvswitch", "sid", "configure.ac"
+    before = "ovsrcu_postpone: sets of callbacks that one thread calls after a grace period."
+    after = "Flows, their actions and texts come from caches of an external domain, which polls the threads' sequence numbers."
+    measures = (Measure("pairs", "flows deleted and set up", "per s", better="more"),
+                Measure("p50_us", "median of such a pair", "µs", better="less"),
+                Measure("p999_us", "p99.9 of such a pair", "µs", better="less"),
+                Measure("cpu_us", "CPU time of the process for a pair", "µs", better="less"),
+                Measure("storm_s", "a storm of 100,000 flows", "s", better="less"),
+                Measure("peak_mb", "peak memory", "MB", better="less"),
+                Measure("after_mb", "memory two seconds after the storm", "MB", better="less"))
+
+    def build(self, side):
+        flags = side.run(["pkg-config", "--cflags", "--libs", "prudence"]).strip() if side.patched else ""
+        if not (side.source / "Makefile").is_file():
+            for name in GENERATED:
+                (side.source / name).touch()
+            side.run(["./configure", "--disable-ssl", "--disable-libcapng", "--disable-afxdp", "CFLAGS=-O2 -g"],
+                     environment={"PYTHON3": "/usr/bin/python3", "CPPFLAGS": flags, "LIBS": flags})
+        side.run(["make", "--eval", "adopt-built: ; $(MAKE) $(BUILT_SOURCES)", "adopt-built"])
+        side.run(["make", f"-j{os.cpu_count()}", "tests/ovstest"])
+        side.run(["cc", "-O2", "-g", "-pthread", "-Iinclude", "-Ilib", "-I.", HERE / "flows.c", "-o", side.folder / "flows",
+                  "lib/.libs/libopenvswitch.a", *shlex.split(flags), *self.libraries(side)])
+
+    def libraries(self, side):
+        """What libopenvswitch.a was configured to need."""
+        said = side.run(["make", "--eval", "adopt-libs: ; @echo $(lib_libopenvswitch_la_LIBADD) $(LIBS) $(CAPNG_LDADD)", "-s", "adopt-libs"])
+        return [word for word in shlex.split(said) if word.startswith("-l")] + ["-lm"]
+
+    def tests(self, side):
+        passed, failed = 0, []
+        for words in TESTS:
+            try:
+                side.run(["tests/ovstest", *words], timeout=300)
+                passed += 1
+            except Failed:
+                failed.append(" ".join(words))
+        return {"passed": passed, "failed": failed, "skipped": 0}
+
+    def measure(self, side, seconds):
+        done = subprocess.run([side.folder / "flows", str(seconds)], env=side.environment, capture_output=True, text=True, timeout=seconds * 10 + 300,
+                              check=False)
+        if done.returncode:
+            raise Failed(f"flows ended with {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)
+
+
+PROGRAM = OpenVSwitch()

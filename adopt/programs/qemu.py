@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""QEMU's RCU (util/rcu.c), under memory maps, the block layer and devices. Only its unit tests are built. storm.c flips a map as the memory code
+does."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+from adopt.program import Failed, Measure, Program
+
+STORM = Path(__file__).resolve().parent / "qemu/storm.c"
+TESTS = ("rcutorture", "test-rcu-list", "test-rcu-simpleq", "test-rcu-slist", "test-rcu-tailq", "test-qht", "test-logging")
+QUICK = ("--tap", "-m", "quick")
+CONFIGURE = ("--without-default-features", "--disable-docs", "--disable-werror", "--disable-install-blobs", "--disable-system", "--disable-user",
+             "--disable-tools")
+
+
+class QEMU(Program):
+    name, title, package, suite, mark = "qemu", "QEMU (RCU)", "qemu", "bookworm", "configure"
+    packages = ("meson", "ninja-build", "python3-venv", "libglib2.0-dev", "flex", "bison")
+    before = ("A thread waits until 30 callbacks have come, or five times 10 ms, then for readers, and runs all callbacks under the big lock.")
+    after = ("Callbacks wait in an external domain that polls QEMU's readers, and take the big lock one by one; small objects of g_free_rcu come from "
+             "a cache and need no callback.")
+    measures = (Measure("free_p50_us", "from flip to free, half of them", "µs", better="less"),
+                Measure("free_p999_us", "from flip to free, p99.9", "µs", better="less"),
+                Measure("stall_p99_us", "longest wait of the main loop for the big lock, in a storm", "µs", better="less"),
+                Measure("flip_cpu_us", "CPU time of a flip, in a storm", "µs", better="less"),
+                Measure("peak_mb", "peak memory of a storm", "MB", better="less"),
+                Measure("after_mb", "memory two seconds after it", "MB", better="less"),
+                Measure("replace_ns", "replacing a small object (g_free_rcu)", "ns", better="less"),
+                Measure("small_mb", "memory that these leave waiting", "MB", better="less"))
+
+    def build(self, side):
+        out = side.folder / "out"
+        out.mkdir(exist_ok=True)
+        if not (out / "build.ninja").is_file():
+            side.run([side.source / "configure", *CONFIGURE, *(["--enable-prudence"] if side.patched else [])], folder=out)
+        side.run(["ninja", f"-j{os.cpu_count()}", *(f"tests/unit/{one}" for one in TESTS), "tests/bench/qht-bench"], folder=out)
+        wanted = ["glib-2.0", "gthread-2.0", *(["prudence"] if side.patched else [])]
+        flags = shlex.split(side.run(["pkg-config", "--cflags", "--libs", *wanted]))
+        side.run(["cc", "-O2", "-g", "-pthread", "-D_GNU_SOURCE", f"-I{side.source}/include", f"-I{side.source}/linux-headers", f"-I{out}",
+                  f"-I{out}/qapi", STORM, "-o", out / "storm", out / "libqemuutil.a", out / "libevent-loop-base.a", out / "libqemuutil.a", *flags, "-lm"])
+
+    def tests(self, side):
+        passed, failed = 0, []
+        for name in TESTS:
+            try:
+                said = side.run([side.folder / "out/tests/unit" / name, *QUICK], timeout=600)
+            except Failed:
+                failed.append(name)
+                continue
+            passed += len(re.findall(r"^ok \d+", said, re.M))
+            failed += [f"{name} {number}" for number in re.findall(r"^not ok (\d+)", said, re.M)]
+        return {"passed": passed, "failed": failed, "skipped": 0}
+
+    def measure(self, side, seconds):
+        done = subprocess.run([side.folder / "out/storm", str(seconds)], env=side.environment, capture_output=True, text=True, timeout=seconds * 10 + 300,
+                              check=False)
+        if done.returncode:
+            raise Failed(f"storm ended with {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)
+
+
+PROGRAM = QEMU()

@@ -14,6 +14,7 @@ from adopt.program import Failed, Measure, Program
 STORM = Path(__file__).resolve().parent / "qemu/storm.c"
 TESTS = ("rcutorture", "test-rcu-list", "test-rcu-simpleq", "test-rcu-slist", "test-rcu-tailq", "test-qht", "test-logging")
 QUICK = ("--tap", "-m", "quick")
+LIBRARIES = ("libqemuutil.a", "libevent-loop-base.a", "libqom.fa")
 CONFIGURE = ("--without-default-features", "--disable-docs", "--disable-werror", "--disable-install-blobs", "--disable-system", "--disable-user",
              "--disable-tools")
 
@@ -42,7 +43,7 @@ class QEMU(Program):
         wanted = ["glib-2.0", "gthread-2.0", *(["prudence"] if side.patched else [])]
         flags = shlex.split(side.run(["pkg-config", "--cflags", "--libs", *wanted]))
         side.run(["cc", "-O2", "-g", "-pthread", "-D_GNU_SOURCE", f"-I{side.source}/include", f"-I{side.source}/linux-headers", f"-I{out}",
-                  f"-I{out}/qapi", STORM, "-o", out / "storm", out / "libqemuutil.a", out / "libevent-loop-base.a", out / "libqemuutil.a", *flags, "-lm"])
+                  f"-I{out}/qapi", STORM, "-o", out / "storm", "-Wl,--start-group", *(out / one for one in LIBRARIES), "-Wl,--end-group", *flags, "-lm"])
 
     def tests(self, side):
         passed, failed = 0, []

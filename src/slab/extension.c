@@ -180,7 +180,7 @@ static void begin_in_cache(struct prudence_cache *cache, unsigned number)
     close_path(&cache->fast_percpu);
     if (wish == EXTENSION_WANTED) {
         close_path(&cache->body->slab_percpu);
-        /* Pairs with slab_init(). Only the lock's holder writes; RISC-V adds no bits to two bytes. */
+        /* Pairs with slab_init(). Only the lock's holder writes: RISC-V has no atomic or here. */
         store_release(&cache->slab_extensions,
                       (uint16_t)(cache->slab_extensions | EXTENSION_BIT(number)));
     }

@@ -20,7 +20,7 @@ struct self_command {
     char path[4096];
 };
 
-/* Sets *command to this program with `arguments`, at most SELF_ARGUMENTS. Returns false on failure. */
+/* Sets *command to this program with at most SELF_ARGUMENTS `arguments`. Returns false on error. */
 static inline bool self_command(struct self_command *command, char *const *arguments)
 {
     char *emulator = getenv("PRUDENCE_EMULATOR");

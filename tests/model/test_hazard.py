@@ -5,10 +5,14 @@
 Memory and property as in test_grace_period.py: p = 1 while the object can be reached. name[i] is reader i's slot: 1 names the
 object, 2 another one, 0 nothing. fenced is what readers look at, mode what threads that sift look at.
 """
+import re
 import sys
 from test_grace_period import BARRIER, FENCED, FREE, GOAL, MODE, START, UAF, close, closer, enter, memory, scan
-from tso import (Machine, Thread, add, cas_max, check, fence, fence_if, ghost, let, load, mark, membarrier, store,
+from tso import (Machine, Thread, add, cas, cas_max, check, fence, fence_if, ghost, let, load, mark, membarrier, store,
                  suite, when)
+
+
+HELD = 'not (out and thread == 0)'  # a record is not free while a slot of it is out
 
 
 # ------------------------------------------------------------------ readers
@@ -157,6 +161,18 @@ def cases():
         yield f'a name moves up, {text}', moved_up(sifter(slots=(0, 1)), fenced=fenced), None
         yield f'a grace period follows a name up, {text}', moved_up(
             Thread('driver', round_(slots=(0, 1), follow=True)), fenced=fenced), None
+
+    # A record whose thread has ended with a slot out (-1, or -2 in its next life: hazard_slots.c). Two threads see the last
+    # slot back, and a third claims the record, gives a slot away, and ends.
+    def orphan(next_life):
+        empty = [load('t', 'thread'), when('t < 0', [load('m', 'movable'), load('r', 'returned'), when('m == 0 or r == m', [
+            cas('thread', 't', 0)])])]
+        claim = [cas('thread', 0, 7, 'mine'), when('mine', [store('movable', 0), store('returned', 0), store('movable', 1),
+                                                           fence(), ghost('out', 1), store('thread', next_life), fence()])]
+        return Machine([Thread('A', empty), Thread('B', empty), Thread('owner', claim)],
+                       {**hazards(), 'thread': -1, 'movable': 1, 'returned': 1, 'out': 0}, HELD)
+    yield 'a record is free once in each of its lives', orphan(-2), None
+    yield 'mutant: every life of an orphan looks the same', orphan(-1), re.escape(HELD)
 
     def broken(text, *threads, fenced=0, **more):
         return 'mutant: ' + text, Machine([*threads], hazards(fenced, **more)), UAF

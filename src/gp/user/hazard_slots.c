@@ -4,11 +4,12 @@
  * their slots are in use, and give back at their end. Chunks of records are never unmapped, because
  * threads that look for names hold no lock.
  *
- * A record's `free` and `movable` are written by its thread alone, and by handlers that interrupt
+ * A record's `free` and `movable` are written by one thread alone, and by handlers that interrupt
  * that thread and leave both as they were. Another thread that releases a movable slot sets the
  * slot's bit in `returned`; the record's thread takes the slot back when it has no free one. A
  * record whose thread has ended while movable slots were out is an orphan, and becomes free with
- * the last of them.
+ * the last of them. A thread that saw them all back may sleep while the record is freed, claimed
+ * and an orphan again; so each orphan has a number of its own.
  *
  * Claims are compare-and-swaps of `thread`, without a lock, so that a signal handler may claim. A
  * claim raises `used`, then fences: a thread that looks for names and misses the record made its
@@ -29,8 +30,7 @@
 #include "gp/user/reader_exit.h"
 
 #define ALL_SLOTS ((UINT32_C(1) << PRUDENCE_HAZARDS) - 1)
-/* In `thread`: */
-#define ORPHAN       (-1)
+/* In `thread`: a thread, 0, an orphan (below 0, each time another number), or: */
 #define BEING_REAPED INT32_MIN
 
 _Static_assert(sizeof(struct prudence_hazards) == 128, "two cache lines, found from a slot");
@@ -46,6 +46,7 @@ static __thread struct prudence_hazards *hazards_before __attribute__((tls_model
 static __thread uint64_t my_generation __attribute__((tls_model("initial-exec")));
 
 static uint64_t hazard_generations;            /* atomic */
+static uint32_t orphans;                       /* that ever were; atomic */
 static uint32_t slots_fenced = 1;              /* of new slots; atomic */
 static uint32_t drivers_skip = 1;              /* atomic */
 static uint32_t switching;                     /* compare-and-swap */
@@ -261,12 +262,17 @@ struct prudence_hazard *prudence_hazard_acquire_row(unsigned count)
     return acquire_slow(count, true);
 }
 
+static int32_t new_orphan(void)
+{
+    return -1 - (int32_t)(add_relaxed(&orphans, 1) % INT32_MAX);
+}
+
 /* Frees an orphan whose slots are all back. Any number of threads may try. */
 static void free_if_empty(struct prudence_hazards *record)
 {
-    int32_t orphan = ORPHAN;
+    int32_t orphan = load_acquire(&record->thread);
 
-    if (load_acquire(&record->thread) == ORPHAN &&
+    if (orphan < 0 && orphan != BEING_REAPED &&
         !(load_relaxed(&record->movable) & ~load_acquire(&record->returned)))
         compare_exchange(&record->thread, &orphan, 0);
 }
@@ -370,7 +376,7 @@ static void give_back(struct prudence_hazards *record, struct hazard_owner *owne
         store_release(&record->slots[i].name, NULL);
     }
     store_relaxed(&owner->claimed_at, (uint64_t)0);
-    store_release(&record->thread, ORPHAN);
+    store_release(&record->thread, new_orphan());
     os_full_fence();
     free_if_empty(record);
 }
@@ -540,7 +546,7 @@ void hazard_slots_fork_child(void)
         for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
             if (!(record->movable >> i & 1))
                 store_relaxed(&record->slots[i].name, NULL);
-        record->thread = ORPHAN;
+        record->thread = new_orphan();
         free_if_empty(record);
     }
     if (drivers_skip) { /* the copy may have met a switch half-way, page after page */

@@ -59,7 +59,7 @@ def measure_cells(document, program):
         found = ratios(pairs, one.key)
         lines.append({"subject": program.title, "what": f"{one.title}, {one.unit} ({one.better} is better)",
                       "before": spread([before[one.key] for before, _ in pairs], number), "after": spread([after[one.key] for _, after in pairs], number),
-                      "after ÷ before": spread(found, lambda value: f"{value:.2f}") if found else "–", "": verdict(one, found)})
+                      "after ÷ before": spread(found, lambda value: f"{value:.2f}") if found else "–", "verdict": verdict(one, found)})
     return lines
 
 
@@ -69,7 +69,7 @@ def tests_cells(document, program):
         return []
     said = {side: f"{run['passed']} passed" + (f", {len(run['failing'])} failed ({', '.join(run['failing'])})" if run["failing"] else "")
             + (f", {run['skipped']} skipped" if run["skipped"] else "") for side, run in found.items()}
-    return [{"subject": program.title, "what": "its own tests", "before": said["before"], "after": said["after"], "after ÷ before": "–", "": ""}]
+    return [{"subject": program.title, "what": "its own tests", "before": said["before"], "after": said["after"], "after ÷ before": "–", "verdict": "–"}]
 
 
 # ------------------------------------------------------------------------------------------------------------ pictures
@@ -103,7 +103,7 @@ def part_of(document, program, made):
 
 
 def headline(cells):
-    said = {word: sum(line[""] == word for line in cells) for word in ("better", "worse", "the same", "unclear")}
+    said = {word: sum(line["verdict"] == word for line in cells) for word in ("better", "worse", "the same", "unclear")}
     return ", ".join(f"{number} {word}" for word, number in said.items() if number) + f", of {count(sum(said.values()), 'figure')}."
 
 

@@ -165,7 +165,7 @@ def document(*rounds):
 
 class Page(unittest.TestCase):
     def words(self, *rounds):
-        return [line[""] for line in page.measure_cells(document(*rounds), Made())]
+        return [line["verdict"] for line in page.measure_cells(document(*rounds), Made())]
 
     def test_says_better_and_worse(self):
         self.assertEqual(self.words(((10, 100), (5, 90)), ((10, 100), (6, 80))), ["better", "worse"])

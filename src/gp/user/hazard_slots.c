@@ -188,8 +188,8 @@ static struct prudence_hazards *own_with_room(unsigned count)
         return hazards_before;
     for_each_hazards(chunk, record)
     {
-        if (chunk->owners[record - chunk->records].generation != my_generation ||
-            load_relaxed(&record->thread) != self)
+        if (load_relaxed(&record->thread) != self ||
+            chunk->owners[record - chunk->records].generation != my_generation)
             continue;
         take_returned(record);
         if (has_row(record, count))

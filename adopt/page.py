@@ -107,16 +107,12 @@ def headline(cells):
     return ", ".join(f"{number} {word}" for word, number in said.items() if number) + f", of {count(sum(said.values()), 'figure')}."
 
 
-def report(documents, made, known=None):
+def report(document, made, known):
     """`known`: {name: program}."""
-    if known is None:
-        from .run import programs  # a report from a file alone
-        known = programs()
-    document, = documents
     chosen = [one for one in known.values() if any(run["program"] == one.name for run in document["runs"])]
     cells = [line for one in chosen for line in tests_cells(document, one) + measure_cells(document, one)]
     made.parts(document, NOTES, title="Programs moved to Prudence", subtitle=f"make adopt · {document['commit']} · {document['date']}",
-               warnings=busy_warning(document), headline=headline(cells), source="", versions=document.get("versions", []),
+               warnings=busy_warning(document), headline=headline(cells), source="", versions=[],
                parts=[part_of(document, one, made) for one in chosen])
     made.tables({"adopt": cells})
     if made.into:

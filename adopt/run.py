@@ -139,7 +139,7 @@ def make_report(known, build, into):
     keep.write(place, document, 1)
     made = Report(place, into=into)
     try:
-        print(page.report([document], made, known))
+        print(page.report(document, made, known))
     except Refused as error:
         print(f"adopt: {error}", file=sys.stderr)
         return 1

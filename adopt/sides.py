@@ -5,7 +5,10 @@ program or the library changes; after a change of the patch only what depends on
 import dataclasses
 import functools
 import hashlib
+import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -79,9 +82,8 @@ def fetch(program, folder):
     return source
 
 
-def apply(patch, source, reverse=False):
-    done = subprocess.run(["patch", "-p1", "--forward", "--batch", *(["-R"] if reverse else [])], cwd=source, stdin=patch.open(), capture_output=True,
-                          text=True, check=False)
+def apply(patch, source, *options):
+    done = subprocess.run(["patch", "-p1", "--forward", "--batch", *options, "-i", patch], cwd=source, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"{patch.name} does not apply to {source.name}:\n{done.stdout}")
 
@@ -91,12 +93,9 @@ def change_patch(source, patch, applied):
     if applied.is_file() and applied.read_bytes() == patch.read_bytes():
         return
     if applied.is_file():
-        apply(applied, source, reverse=True)
+        apply(applied, source, "--reverse")
         applied.unlink()
-    check = ["patch", "-p1", "--forward", "--batch", "--dry-run"]
-    done = subprocess.run(check, cwd=source, stdin=patch.open(), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Failed(f"{patch.name} does not apply to {source.name}:\n{done.stdout}")
+    apply(patch, source, "--dry-run")
     apply(patch, source)
     shutil.copyfile(patch, applied)
 
@@ -123,11 +122,6 @@ class Side:
     def environment(self):
         return environment_of(self.build_folder)
 
-    @property
-    def build(self):
-        """The folder of Prudence's build, whose tools may be of use."""
-        return self.build_folder
-
     def run(self, command, timeout=STEP_LIMIT, environment=None, folder=None):
         """What it printed, which the log has as well. Nothing of it outlives an interruption."""
         words = [str(word) for word in command]
@@ -141,11 +135,42 @@ class Side:
             raise Failed(f"{' '.join(words)} ended with {status}: {self.log}\n{last}")
         return said
 
+    def flags(self, *packages):
+        """For compiler and linker: of these packages, and of libprudence on the side that has the patch."""
+        wanted = [*packages, *(["prudence"] if self.patched else [])]
+        return shlex.split(self.run(["pkg-config", "--cflags", "--libs", *wanted])) if wanted else []
+
+    def tap(self, commands, timeout):
+        """What Program.tests returns, of {name: command} whose lines begin with "ok NUMBER" and "not ok NUMBER"."""
+        passed, failed = 0, []
+        for name, command in commands.items():
+            try:
+                said = self.run(command, timeout)
+            except Failed:
+                failed.append(name)
+                continue
+            passed += len(re.findall(r"^ok \d+", said, re.M))
+            failed += [f"{name} {number}" for number in re.findall(r"^not ok (\d+)", said, re.M)]
+        return {"passed": passed, "failed": failed, "skipped": 0}
+
+    def figures(self, command, timeout):
+        """The JSON that a driver prints, alone, on standard output."""
+        words = [str(word) for word in command]
+        try:
+            done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=timeout, check=False)
+            if done.returncode:
+                raise Failed(f"{words[0]} ended with {done.returncode}: {done.stderr}")
+            return json.loads(done.stdout)
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"{words[0]} did not end within {timeout} s") from error
+        except json.JSONDecodeError as error:
+            raise Failed(f"{words[0]} printed no JSON: {done.stdout!r}") from error
+
     def identity(self):
         """What its results depend on."""
         module = HERE / "programs" / f"{self.program.name}.py"
         more = HERE / "programs" / self.program.name
-        paths = [module, *([more] if more.is_dir() else []), *([HERE / "patches" / self.program.shared_patch] if self.program.shared_patch else [])]
+        paths = [module, HERE / "programs/driver.h", *([more] if more.is_dir() else []), *([HERE / "patches" / self.program.shared_patch] if self.program.shared_patch else [])]
         if self.patched:
             paths += [self.build_folder / "libprudence.so", *filter(None, [patch_of(self.program)])]
         return {"side": self.name, "digest": digest(*paths)}

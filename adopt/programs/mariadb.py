@@ -2,14 +2,10 @@
 """MariaDB's lock-free hash and its allocator (mysys/lf_*.c), which the server uses for metadata locks, table definitions and transactions. Only
 these libraries and their unit tests are built. storm.c drives the hash as sessions do."""
 
-import json
 import os
-import re
-import shlex
-import subprocess
 from pathlib import Path
 
-from adopt.program import Failed, Measure, Program
+from adopt.program import Measure, Program
 
 HERE = Path(__file__).resolve().parent / "mariadb"
 # waiting_threads hangs now and then on either side: its threads miss a broadcast.
@@ -37,28 +33,14 @@ class MariaDB(Program):
         if not (out / "Makefile").is_file():
             side.run(["cmake", side.source, "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DWITH_SSL=system", "-DWITH_UNIT_TESTS=ON", *off], folder=out)
         side.run(["make", f"-j{os.cpu_count()}", *(f"{one}-t" for one in TESTS)], folder=out)
-        flags = shlex.split(side.run(["pkg-config", "--cflags", "--libs", "prudence"])) if side.patched else []
         side.run(["cc", "-O2", "-g", "-pthread", f"-I{side.source}/include", f"-I{out}/include", HERE / "storm.c", "-o", out / "storm",
-                  *(out / one for one in LIBRARIES), *flags, "-lz", "-ldl", "-lm"])
+                  *(out / one for one in LIBRARIES), *side.flags(), "-lz", "-ldl", "-lm"])
 
     def tests(self, side):
-        passed, failed = 0, []
-        for name in TESTS:
-            try:
-                said = side.run([side.folder / f"out/unittest/mysys/{name}-t"], timeout=600)
-            except Failed:
-                failed.append(name)
-                continue
-            passed += len(re.findall(r"^ok \d+", said, re.M))
-            failed += [f"{name} {number}" for number in re.findall(r"^not ok (\d+)", said, re.M)]
-        return {"passed": passed, "failed": failed, "skipped": 0}
+        return side.tap({name: [side.folder / f"out/unittest/mysys/{name}-t"] for name in TESTS}, timeout=600)
 
     def measure(self, side, seconds):
-        done = subprocess.run([side.folder / "out/storm", str(seconds)], env=side.environment, capture_output=True, text=True, timeout=seconds * 10 + 120,
-                              check=False)
-        if done.returncode:
-            raise Failed(f"storm ended with {done.returncode}: {done.stderr}")
-        return json.loads(done.stdout)
+        return side.figures([side.folder / "out/storm", seconds], timeout=seconds * 10 + 120)
 
 
 PROGRAM = MariaDB()

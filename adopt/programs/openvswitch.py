@@ -2,10 +2,8 @@
 """Open vSwitch's userspace datapath: flows and their actions, which ovsrcu_postpone frees. Only its library and ovstest are built; flows.c puts
 and deletes flows without ports. Debian 12's 3.1 has no tarball at the mirrors any more: unstable's is taken."""
 
-import json
 import os
 import shlex
-import subprocess
 from pathlib import Path
 
 from adopt.program import Failed, Measure, Program
@@ -31,16 +29,16 @@ class OpenVSwitch(Program):
                 Measure("after_mb", "memory two seconds after the storm", "MB", better="less"))
 
     def build(self, side):
-        flags = side.run(["pkg-config", "--cflags", "--libs", "prudence"]).strip() if side.patched else ""
+        flags = side.flags()
         if not (side.source / "Makefile").is_file():
             for name in GENERATED:
                 (side.source / name).touch()
             side.run(["./configure", "--disable-ssl", "--disable-libcapng", "--disable-afxdp", "CFLAGS=-O2 -g"],
-                     environment={"PYTHON3": "/usr/bin/python3", "CPPFLAGS": flags, "LIBS": flags})
+                     environment={"PYTHON3": "/usr/bin/python3", "CPPFLAGS": " ".join(flags), "LIBS": " ".join(flags)})
         side.run(["make", "--eval", "adopt-built: ; $(MAKE) $(BUILT_SOURCES)", "adopt-built"])
         side.run(["make", f"-j{os.cpu_count()}", "tests/ovstest"])
         side.run(["cc", "-O2", "-g", "-pthread", "-Iinclude", "-Ilib", "-I.", HERE / "flows.c", "-o", side.folder / "flows",
-                  "lib/.libs/libopenvswitch.a", *shlex.split(flags), *self.libraries(side)])
+                  "lib/.libs/libopenvswitch.a", *flags, *self.libraries(side)])
 
     def libraries(self, side):
         """What libopenvswitch.a was configured to need."""
@@ -58,11 +56,7 @@ class OpenVSwitch(Program):
         return {"passed": passed, "failed": failed, "skipped": 0}
 
     def measure(self, side, seconds):
-        done = subprocess.run([side.folder / "flows", str(seconds)], env=side.environment, capture_output=True, text=True, timeout=seconds * 10 + 300,
-                              check=False)
-        if done.returncode:
-            raise Failed(f"flows ended with {done.returncode}: {done.stderr}")
-        return json.loads(done.stdout)
+        return side.figures([side.folder / "flows", seconds], timeout=seconds * 10 + 300)
 
 
 PROGRAM = OpenVSwitch()

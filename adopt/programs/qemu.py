@@ -2,14 +2,10 @@
 """QEMU's RCU (util/rcu.c), under memory maps, the block layer and devices. Only its unit tests are built. storm.c flips a map as the memory code
 does."""
 
-import json
 import os
-import re
-import shlex
-import subprocess
 from pathlib import Path
 
-from adopt.program import Failed, Measure, Program
+from adopt.program import Measure, Program
 
 STORM = Path(__file__).resolve().parent / "qemu/storm.c"
 TESTS = ("rcutorture", "test-rcu-list", "test-rcu-simpleq", "test-rcu-slist", "test-rcu-tailq", "test-qht", "test-logging")
@@ -40,29 +36,15 @@ class QEMU(Program):
         if not (out / "build.ninja").is_file():
             side.run([side.source / "configure", *CONFIGURE, *(["--enable-prudence"] if side.patched else [])], folder=out)
         side.run(["ninja", f"-j{os.cpu_count()}", *(f"tests/unit/{one}" for one in TESTS), "tests/bench/qht-bench"], folder=out)
-        wanted = ["glib-2.0", "gthread-2.0", *(["prudence"] if side.patched else [])]
-        flags = shlex.split(side.run(["pkg-config", "--cflags", "--libs", *wanted]))
         side.run(["cc", "-O2", "-g", "-pthread", "-D_GNU_SOURCE", f"-I{side.source}/include", f"-I{side.source}/linux-headers", f"-I{out}",
-                  f"-I{out}/qapi", STORM, "-o", out / "storm", "-Wl,--start-group", *(out / one for one in LIBRARIES), "-Wl,--end-group", *flags, "-lm"])
+                  f"-I{out}/qapi", STORM, "-o", out / "storm", "-Wl,--start-group", *(out / one for one in LIBRARIES), "-Wl,--end-group",
+                  *side.flags("glib-2.0", "gthread-2.0"), "-lm"])
 
     def tests(self, side):
-        passed, failed = 0, []
-        for name in TESTS:
-            try:
-                said = side.run([side.folder / "out/tests/unit" / name, *QUICK], timeout=600)
-            except Failed:
-                failed.append(name)
-                continue
-            passed += len(re.findall(r"^ok \d+", said, re.M))
-            failed += [f"{name} {number}" for number in re.findall(r"^not ok (\d+)", said, re.M)]
-        return {"passed": passed, "failed": failed, "skipped": 0}
+        return side.tap({name: [side.folder / "out/tests/unit" / name, *QUICK] for name in TESTS}, timeout=600)
 
     def measure(self, side, seconds):
-        done = subprocess.run([side.folder / "out/storm", str(seconds)], env=side.environment, capture_output=True, text=True, timeout=seconds * 10 + 300,
-                              check=False)
-        if done.returncode:
-            raise Failed(f"storm ended with {done.returncode}: {done.stderr}")
-        return json.loads(done.stdout)
+        return side.figures([side.folder / "out/storm", seconds], timeout=seconds * 10 + 300)
 
 
 PROGRAM = QEMU()

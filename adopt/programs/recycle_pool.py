@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A recycle pool as a file server has one, written by us from its description: an example beside the programs of others, not one of them."""
 
-import json
 import re
-import shlex
-import subprocess
 
-from adopt.program import Failed, Measure, Program
+from adopt.program import Measure, Program
 
 
 class RecyclePool(Program):
@@ -27,19 +24,15 @@ class RecyclePool(Program):
 
     def build(self, side):
         pool = "cache.c" if side.patched else "per_cpu_pools.c"
-        flags = shlex.split(side.run(["pkg-config", "--cflags", "--libs", "liburcu-qsbr", *(["prudence"] if side.patched else [])]))
-        side.run(["cc", "-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "writes.c", pool, "-o", side.folder / "writes", *flags])
+        side.run(["cc", "-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "writes.c", pool, "-o", side.folder / "writes",
+                  *side.flags("liburcu-qsbr")])
 
     def tests(self, side):
         said = side.run([side.folder / "writes", "check"], timeout=120) + side.run([side.folder / "writes", "refused"], timeout=60)
         return {"passed": len(re.findall(r"^ok ", said, re.M)), "failed": re.findall(r"^not ok (.*):", said, re.M), "skipped": 0}
 
     def measure(self, side, seconds):
-        done = subprocess.run([side.folder / "writes", str(seconds)], env=side.environment, capture_output=True, text=True, timeout=seconds * 3 + 120,
-                              check=False)
-        if done.returncode:
-            raise Failed(f"writes ended with {done.returncode}: {done.stderr}")
-        return json.loads(done.stdout)
+        return side.figures([side.folder / "writes", seconds], timeout=seconds * 3 + 120)
 
 
 PROGRAM = RecyclePool()

@@ -129,6 +129,21 @@ class Sides(unittest.TestCase):
         self.assertIn("ended with 3", said)
         self.assertIn("why", said)
 
+    def test_figures_of_a_driver_are_json(self):
+        def measured(*command, timeout=20):
+            with mock.patch.object(self.made, "measure", lambda side, _: side.figures(command, timeout)):
+                return self.adopt("--only", "measure", status=1)
+        self.assertIn("a round has no time, rate", measured("sh", "-c", "echo {}"))
+        self.assertIn("ended with 4: why", measured("sh", "-c", "echo why >&2; exit 4"))
+        self.assertIn("printed no JSON", measured("sh", "-c", "echo many"))
+        self.assertIn("did not end within 0.1 s", measured("sleep", "20", timeout=0.1))
+
+    def test_lines_of_tests_are_counted(self):
+        side = sides.Side(self.made, False, self.build)
+        side.source.mkdir()
+        self.assertEqual(side.tap({"good": ["printf", "ok 1\nnot ok 2\nok 3 - it\n"], "bad": ["false"]}, 20),
+                         {"passed": 2, "failed": ["good 2", "bad"], "skipped": 0})
+
     def test_what_is_missing_is_named(self):
         self.made.packages = ("no-such-package",)
         self.assertIn("no-such-package", self.adopt(status=run.SKIPPED))
@@ -183,7 +198,7 @@ class Page(unittest.TestCase):
             (place / "results/data").mkdir(parents=True)
             (place / "results-adopt.md").write_text("# A\n\n## Before and after\n\nText.\n\n| a |\n|---|\n| b |\n")
             made = Report(place / "adopt.json", into=place)
-            self.assertEqual(page.report([document(((10, 100), (5, 90)), ((10, 100), (6, 80)))], made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
+            self.assertEqual(page.report(document(((10, 100), (5, 90)), ((10, 100), (6, 80))), made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
             self.assertIn("Made up", (place / "adopt.html").read_text())
             self.assertIn("| time, µs (less is better) | 10 | 5.5 [5, 6] | 0.55 [0.5, 0.6] | better |".replace("0.5,", "0.50,").replace("0.6]", "0.60]"),
                           (place / "results-adopt.md").read_text())

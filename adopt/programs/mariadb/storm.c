@@ -13,13 +13,9 @@
 #include <my_sys.h>
 #include <lf.h>
 
+#include "../driver.h"
+
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #define ELEMENT 480
 #define KEYS    65536
@@ -38,33 +34,6 @@ struct worker {
     uint32_t *times, count; /* ns */
 };
 
-static uint64_t now_ns(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
-}
-
-static double resident_mb(void)
-{
-    long size = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-
-    if (!file || fscanf(file, "%ld %ld", &size, &resident) != 2)
-        abort();
-    fclose(file);
-    return resident * (double)sysconf(_SC_PAGESIZE) / 1e6;
-}
-
-static uint64_t next_random(struct worker *self)
-{
-    self->random ^= self->random << 13;
-    self->random ^= self->random >> 7;
-    self->random ^= self->random << 17;
-    return self->random;
-}
-
 static void delete_timed(struct worker *self, LF_PINS *pins, uint64_t key)
 {
     uint64_t begun = now_ns(CLOCK_MONOTONIC);
@@ -81,7 +50,7 @@ static void *work(void *of)
     char element[ELEMENT] = "";
 
     while (!over) {
-        uint64_t random = next_random(self), key = random >> 8 & (KEYS - 1);
+        uint64_t random = next_random(&self->random), key = random >> 8 & (KEYS - 1);
 
         switch (random & 3) {
         case 0:
@@ -102,13 +71,6 @@ static void *work(void *of)
     pthread_barrier_wait(&ended);
     lf_hash_put_pins(pins);
     return NULL;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-
-    return (one > other) - (one < other);
 }
 
 static double p999_us(struct worker *workers)
@@ -188,8 +150,10 @@ int main(int count, char **words)
     for (int i = 0; i < IDLE; i++)
         lf_hash_put_pins(idle[i]);
     lf_hash_destroy(&hash);
-    printf("{\"mops\": %.4f, \"cpu_ns\": %.2f, \"delete_p999_us\": %.3f, \"peak_mb\": %.2f, "
-           "\"after_mb\": %.2f}\n", operations / (wall / 1e3), (double)cpu / operations, tail, peak, after);
+    printf(
+        "{\"mops\": %.4f, \"cpu_ns\": %.2f, \"delete_p999_us\": %.3f, \"peak_mb\": %.2f, "
+        "\"after_mb\": %.2f}\n",
+        operations / (wall / 1e3), (double)cpu / operations, tail, peak, after);
     my_end(0);
     return 0;
 }

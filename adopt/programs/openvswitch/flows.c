@@ -21,11 +21,9 @@
 #include "seq.h"
 #include "util.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "../driver.h"
+
 #include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
 
 #define READERS 2
 #define LIVE    2000
@@ -43,21 +41,7 @@ struct key {
 
 static double now_s(clockid_t clock)
 {
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-static double resident_mb(void)
-{
-    long size = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-
-    if (!file || fscanf(file, "%ld %ld", &size, &resident) != 2)
-        abort();
-    fclose(file);
-    return resident * (double)sysconf(_SC_PAGESIZE) / 1e6;
+    return (double)now_ns(clock) / 1e9;
 }
 
 /* The flow of `number`: IPv4, a destination of its own, port 1. */
@@ -195,9 +179,10 @@ int main(int argc, char **argv)
     peak = usage.ru_maxrss * 1024 / 1e6;
     ovsrcu_quiesce_start();
     sleep(2);
-    printf("{\"pairs\": %.1f, \"p50_us\": %.2f, \"p999_us\": %.2f, \"cpu_us\": %.3f, "
-           "\"storm_s\": %.3f, \"peak_mb\": %.1f, \"after_mb\": %.1f}\n",
-           done / wall, times[count / 2], times[count - 1 - count / 1000], cpu / done * 1e6,
-           storm_s, peak, resident_mb());
+    printf(
+        "{\"pairs\": %.1f, \"p50_us\": %.2f, \"p999_us\": %.2f, \"cpu_us\": %.3f, "
+        "\"storm_s\": %.3f, \"peak_mb\": %.1f, \"after_mb\": %.1f}\n",
+        done / wall, times[count / 2], times[count - 1 - count / 1000], cpu / done * 1e6, storm_s,
+        peak, resident_mb());
     return 0;
 }

@@ -16,6 +16,8 @@
 #include "qemu/rcu.h"
 #include "qemu/thread.h"
 
+#include "../driver.h"
+
 #include <sys/resource.h>
 
 #ifndef CONFIG_PRUDENCE
@@ -23,7 +25,7 @@
 #endif
 
 #define READERS  2
-#define RANGES   4000   /* bytes */
+#define RANGES   4000 /* bytes */
 #define BURSTS   100
 #define FLIPS    1000
 #define REPLACED 300000 /* small objects */
@@ -71,25 +73,6 @@ void qemu_mutex_unlock_iothread(void)
 
 /* ------------------------------------------------------------------------------------- the map */
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
-}
-
-static double resident_mb(void)
-{
-    long size = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-
-    if (!file || fscanf(file, "%ld %ld", &size, &resident) != 2)
-        abort();
-    fclose(file);
-    return resident * (double)sysconf(_SC_PAGESIZE) / 1e6;
-}
-
 static double cpu_us(void)
 {
     struct rusage used;
@@ -102,7 +85,7 @@ static double cpu_us(void)
 static void destroy(struct view *view)
 {
     assert(has_big_lock);
-    frees[free_count++ % TIMES] = now_ns() - view->replaced;
+    frees[free_count++ % TIMES] = now_ns(CLOCK_MONOTONIC) - view->replaced;
     g_free(view->ranges);
     g_free(view);
     qatomic_dec(&views);
@@ -117,7 +100,7 @@ static void flip(void)
     qatomic_inc(&views);
     qatomic_rcu_set(&map, view);
     if (old) {
-        old->replaced = now_ns();
+        old->replaced = now_ns(CLOCK_MONOTONIC);
         call_rcu(old, destroy, rcu);
     }
 }
@@ -128,9 +111,9 @@ static void sleep_outside(unsigned us)
 
     qemu_mutex_unlock_iothread();
     g_usleep(us);
-    asked = now_ns();
+    asked = now_ns(CLOCK_MONOTONIC);
     qemu_mutex_lock_iothread();
-    waits[wait_count++ % TIMES] = now_ns() - asked;
+    waits[wait_count++ % TIMES] = now_ns(CLOCK_MONOTONIC) - asked;
 }
 
 static void *read_map(void *unused)
@@ -166,13 +149,6 @@ static void replace_small(uint64_t value)
 }
 
 /* ----------------------------------------------------------------------------------- measuring */
-
-static int by_value(const void *a, const void *b)
-{
-    uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-
-    return (one > other) - (one < other);
-}
 
 static double quantile_us(uint32_t *times, unsigned count, double which)
 {
@@ -221,9 +197,9 @@ int main(int argc, char **argv)
     for (int i = 0; i < READERS; i++)
         qemu_thread_create(&readers[i], "reader", read_map, NULL, QEMU_THREAD_JOINABLE);
 
-    uint64_t end = now_ns() + seconds * 1e9;
+    uint64_t end = now_ns(CLOCK_MONOTONIC) + seconds * 1e9;
 
-    while (now_ns() < end) {
+    while (now_ns(CLOCK_MONOTONIC) < end) {
         flip();
         sleep_outside(1000);
     }
@@ -241,13 +217,13 @@ int main(int argc, char **argv)
     printf(", \"stall_p99_us\": %.1f, \"peak_mb\": %.1f, \"after_mb\": %.1f, \"flip_cpu_us\": %.2f",
            quantile_us(waits, wait_count, 0.99), highest, resident_mb(), cpu);
 
-    uint64_t begun = now_ns();
+    uint64_t begun = now_ns(CLOCK_MONOTONIC);
     double before = resident_mb();
 
     for (uint64_t i = 1; i <= REPLACED; i++)
         replace_small(i);
-    printf(", \"replace_ns\": %.1f, \"small_mb\": %.1f}\n", (now_ns() - begun) / (double)REPLACED,
-           resident_mb() - before);
+    printf(", \"replace_ns\": %.1f, \"small_mb\": %.1f}\n",
+           (now_ns(CLOCK_MONOTONIC) - begun) / (double)REPLACED, resident_mb() - before);
     qatomic_set(&over, true);
     for (int i = 0; i < READERS; i++)
         qemu_thread_join(&readers[i]);

@@ -20,6 +20,8 @@
 #define _GNU_SOURCE
 #include "pool.h"
 
+#include "../driver.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -37,16 +39,16 @@
 #define READERS    80
 #define WRITERS    2
 #define BLOCKS     16384
-#define LOOKS      64  /* of a request */
-#define WRITES     32  /* of a request */
+#define LOOKS      64   /* of a request */
+#define WRITES     32   /* of a request */
 #define REST_US    5000 /* of a reader between requests */
 #define HANDED     350000
 #define RING       1024
 #define BURST      400000
 #define CEILING_MB 1024
 #define SAMPLE_US  20000
-#define TIMED      16   /* one write of so many is timed */
-#define STEP       16   /* classes of times for each power of two */
+#define TIMED      16 /* one write of so many is timed */
+#define STEP       16 /* classes of times for each power of two */
 #define CLASSES    (40 * STEP)
 
 struct version {
@@ -72,39 +74,12 @@ static void die(const char *what, int error)
     exit(1);
 }
 
-static uint64_t now_ns(clockid_t clock)
-{
-    struct timespec now;
-
-    clock_gettime(clock, &now);
-    return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
-}
-
-static double resident_mb(void)
-{
-    long size = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-
-    if (!file || fscanf(file, "%ld %ld", &size, &resident) != 2)
-        die("/proc/self/statm", errno);
-    fclose(file);
-    return resident * (double)sysconf(_SC_PAGESIZE) / 1e6;
-}
-
 static double peak_mb(void)
 {
     struct rusage usage;
 
     getrusage(RUSAGE_SELF, &usage);
     return usage.ru_maxrss * 1024 / 1e6;
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
 }
 
 static unsigned class_of(uint64_t ns)
@@ -115,12 +90,12 @@ static unsigned class_of(uint64_t ns)
     return found < CLASSES ? found : CLASSES - 1;
 }
 
-/* The least time of a class. */
-static double time_of(unsigned class)
+/* The least time of a class, whose number is `slot`. */
+static double time_of(unsigned slot)
 {
-    unsigned power = class / STEP;
+    unsigned power = slot / STEP;
 
-    return power < 4 ? class : (double)(UINT64_C(1) << (power - 4)) * (STEP + class % STEP);
+    return power < 4 ? slot : (double)(UINT64_C(1) << (power - 4)) * (STEP + slot % STEP);
 }
 
 static void start(struct thread *thread, void *(*run)(void *), unsigned number)
@@ -293,13 +268,13 @@ static double p999_us(const struct thread *writers)
     uint64_t all = 0, below = 0;
 
     for (unsigned i = 0; i < WRITERS; i++)
-        for (unsigned class = 0; class < CLASSES; class++)
-            all += writers[i].times[class];
-    for (unsigned class = 0; class < CLASSES; class++) {
+        for (unsigned slot = 0; slot < CLASSES; slot++)
+            all += writers[i].times[slot];
+    for (unsigned slot = 0; slot < CLASSES; slot++) {
         for (unsigned i = 0; i < WRITERS; i++)
-            below += writers[i].times[class];
+            below += writers[i].times[slot];
         if (below * 1000.0 >= all * 999.0)
-            return time_of(class) / 1e3;
+            return time_of(slot) / 1e3;
     }
     return 0;
 }
@@ -417,11 +392,12 @@ static void measure(double seconds)
                 (uintmax_t)atomic_load(&changed));
         exit(1);
     }
-    printf("{\"writes\": %.0f, \"cpu_ns\": %.1f, \"p999_us\": %.2f, \"steady_mb\": %.1f, "
-           "\"drift_mb\": %.1f, \"paused_percent\": %.1f, \"handover_mb\": %.1f, "
-           "\"reclaimed\": %.0f, \"peak_mb\": %.1f, \"after_mb\": %.1f}\n",
-           steady.writes_s, steady.cpu_ns, steady.p999_us, steady.peak_mb, steady.drift_mb,
-           steady.paused_percent, handover, burst, peak_mb(), after);
+    printf(
+        "{\"writes\": %.0f, \"cpu_ns\": %.1f, \"p999_us\": %.2f, \"steady_mb\": %.1f, "
+        "\"drift_mb\": %.1f, \"paused_percent\": %.1f, \"handover_mb\": %.1f, "
+        "\"reclaimed\": %.0f, \"peak_mb\": %.1f, \"after_mb\": %.1f}\n",
+        steady.writes_s, steady.cpu_ns, steady.p999_us, steady.peak_mb, steady.drift_mb,
+        steady.paused_percent, handover, burst, peak_mb(), after);
 }
 
 /* ---------------------------------------------------------------------------------------- checks */

@@ -11,6 +11,10 @@ ADVICE = {
     "reclaim": "ck_epoch_call, ck_hp_free: prudence_cache_free_deferred(cache, object) in an epoch or hazard domain",
 }
 
+# Why a process that was watched shows nothing.
+NOTHING = ("no call of call_rcu, synchronize_rcu, defer_rcu or Concurrency Kit's library was seen. Seen are liburcu's functions of version 0.11 and "
+           "newer, if the program takes them from the shared library; not seen are a liburcu that is linked statically, macros, and RCU of the program's own.")
+
 
 def time_text(ns):
     if ns is None:
@@ -80,10 +84,3 @@ def place_lines(places, every):
                f"{time_text(place['most_ns'] or None):>10} {freed:>10}  {place['function']} in {place['place']}")
     if every > len(places):
         yield f"{'':>12} and {every - len(places)} more places (--top)"
-
-
-def nothing(record):
-    """Why a process that was watched shows nothing."""
-    del record
-    return ("no call of call_rcu, synchronize_rcu, defer_rcu or Concurrency Kit's library was seen. Seen are liburcu's functions of version 0.11 and "
-            "newer, if the program takes them from the shared library; not seen are a liburcu that is linked statically, macros, and RCU of the program's own.")

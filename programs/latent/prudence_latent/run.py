@@ -124,10 +124,9 @@ def wait(child, every, prefix, began):
 
 
 def run_program(options, places, prefix):
-    """(status, seconds). Control-C reaches the program from the terminal; this waits for its end."""
-    command = [find(options.program), *options.arguments]
-    began = time.monotonic()
-    with subprocess.Popen([options.program, *options.arguments], executable=command[0], env=environment(places, prefix)) as child:
+    """(status, seconds, when it began). Control-C reaches the program from the terminal; this waits for its end."""
+    path, began = find(options.program), time.monotonic()
+    with subprocess.Popen([options.program, *options.arguments], executable=path, env=environment(places, prefix)) as child:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         status = wait(child, options.every, prefix, began)
@@ -158,7 +157,7 @@ def tell(options, places, found, seconds, began):
 def why_nothing(found):
     if not found:
         return "the program never loaded the shim: it ended at once, or another program clears LD_PRELOAD"
-    return report.nothing(found[0])
+    return report.NOTHING
 
 
 def run(words, places):

@@ -162,7 +162,8 @@ static unsigned first_entry(const struct head *head)
     return (unsigned)((uintptr_t)head >> 5) & (ENTRIES - 1);
 }
 
-/* Returns whether the callback has an entry now. Release: whoever runs it sees the entry whole. */
+/* Returns whether the callback has an entry now. Acquire: the thread that emptied the entry reads it
+ * no longer. The thread that runs the callback sees the rest by liburcu's queue. */
 static bool remember(struct head *head, callback_fn *func, unsigned site)
 {
     unsigned at = first_entry(head);
@@ -200,15 +201,18 @@ static struct entry take(const struct head *head)
     abort();
 }
 
-/* Runs `func` and returns how many bytes it freed. Callbacks may run callbacks, by a barrier. */
-static uint64_t run_counted(callback_fn *func, struct head *head)
+/* Callbacks may run callbacks, by a barrier. */
+static uint64_t start_counting(void)
 {
-    uint64_t before = bytes_freed;
-
     counts_bytes++;
-    func(head);
+    return bytes_freed;
+}
+
+/* Returns how many bytes this thread freed since `start`, which start_counting() returned. */
+static uint64_t stop_counting(uint64_t start)
+{
     counts_bytes--;
-    return bytes_freed - before;
+    return bytes_freed - start;
 }
 
 static void note_callback(const struct entry *entry, uint64_t bytes, uint64_t ended)
@@ -230,14 +234,16 @@ static void note_callback(const struct entry *entry, uint64_t bytes, uint64_t en
 static void run_callback(struct head *head)
 {
     struct entry entry = take(head);
-    uint64_t ended = now_ns();
+    uint64_t ended = now_ns(), start;
 
     if (!file) { /* a child that got none */
         entry.func(head);
         return;
     }
     add(&file->waiting, (uint64_t)-1);
-    note_callback(&entry, run_counted(entry.func, head), ended);
+    start = start_counting();
+    entry.func(head);
+    note_callback(&entry, stop_counting(start), ended);
 }
 
 typedef void call_fn(struct head *head, callback_fn *func);
@@ -340,47 +346,42 @@ SLEEPS(ck_epoch_barrier, KIND_BARRIER, "epoch_barrier", (void *record), (record)
 /* Calls that run callbacks: their bytes are known, how long they waited is not. */
 static void note_reclaim(uint64_t place, const char *function, uint64_t bytes)
 {
-    unsigned site = called(place, KIND_RECLAIM, function);
+    unsigned site;
 
+    if (!file)
+        return;
+    site = called(place, KIND_RECLAIM, function);
     add(&part()->uses[site].ended, 1);
     add(&part()->uses[site].bytes, bytes);
 }
 
-#define RECLAIMS(type, name, function, parameters, arguments)                                      \
-    EXPORT type name parameters;                                                                   \
-    type name parameters                                                                           \
-    {                                                                                              \
-        uint64_t before = bytes_freed, place = CALLER();                                           \
-        type result;                                                                               \
-        FIND_REAL(name);                                                                           \
-        counts_bytes++;                                                                            \
-        result = real arguments;                                                                   \
-        counts_bytes--;                                                                            \
-        if (file)                                                                                  \
-            note_reclaim(place, function, bytes_freed - before);                                   \
-        return result;                                                                             \
-    }
+EXPORT bool ck_epoch_poll(void *record);
+bool ck_epoch_poll(void *record)
+{
+    uint64_t start = start_counting(), place = CALLER();
+    bool advanced;
+    FIND_REAL(ck_epoch_poll);
 
-RECLAIMS(bool, ck_epoch_poll, "epoch_poll", (void *record), (record))
+    advanced = real(record);
+    note_reclaim(place, "epoch_poll", stop_counting(start));
+    return advanced;
+}
 
-#define RECLAIMS_VOID(name, function, parameters, arguments)                                       \
+#define RECLAIMS(name, function, parameters, arguments)                                            \
     EXPORT void name parameters;                                                                   \
     void name parameters                                                                           \
     {                                                                                              \
-        uint64_t before = bytes_freed, place = CALLER();                                           \
+        uint64_t start = start_counting(), place = CALLER();                                       \
         FIND_REAL(name);                                                                           \
-        counts_bytes++;                                                                            \
         real arguments;                                                                            \
-        counts_bytes--;                                                                            \
-        if (file)                                                                                  \
-            note_reclaim(place, function, bytes_freed - before);                                   \
+        note_reclaim(place, function, stop_counting(start));                                       \
     }
 
-RECLAIMS_VOID(ck_epoch_reclaim, "epoch_reclaim", (void *record), (record))
-RECLAIMS_VOID(ck_hp_reclaim, "hp_reclaim", (void *record), (record))
-RECLAIMS_VOID(ck_hp_purge, "hp_purge", (void *record), (record))
-RECLAIMS_VOID(ck_hp_free, "hp_free", (void *record, void *hazard, void *data, void *object),
-              (record, hazard, data, object))
+RECLAIMS(ck_epoch_reclaim, "epoch_reclaim", (void *record), (record))
+RECLAIMS(ck_hp_reclaim, "hp_reclaim", (void *record), (record))
+RECLAIMS(ck_hp_purge, "hp_purge", (void *record), (record))
+RECLAIMS(ck_hp_free, "hp_free", (void *record, void *hazard, void *data, void *object),
+         (record, hazard, data, object))
 
 /* -------------------------------------------------------------------------------------- free */
 

@@ -193,6 +193,26 @@ TEST(a_movable_slot_outlives_its_thread)
     assert_int_equal(record_of(hazard)->thread, 0); /* its last slot came back */
 }
 
+static int32_t orphan(void)
+{
+    struct prudence_hazard *hazard = in_thread(acquire_movable, NULL);
+    int32_t found = record_of(hazard)->thread;
+
+    prudence_hazard_release(hazard);
+    assert_int_equal(record_of(hazard)->thread, 0);
+    return found;
+}
+
+/* Otherwise a thread that sleeps meanwhile would free the later orphan, whose slot is out. */
+TEST(each_orphan_has_a_number_of_its_own)
+{
+    int32_t first = orphan(), second = orphan();
+
+    assert_true(first < 0);
+    assert_true(second < 0);
+    assert_int_not_equal(first, second);
+}
+
 /* A slot that another thread has released is free again once the record has no other. */
 static void *take_back(void *unused)
 {

@@ -4,8 +4,8 @@
  * their slots are in use, and give back at their end. Chunks of records are never unmapped, because
  * threads that look for names hold no lock.
  *
- * A record's `free` and `movable` are written by one thread alone, and by handlers that interrupt
- * that thread and leave both as they were. Another thread that releases a movable slot sets the
+ * Only the thread of a record writes `free` and `movable`, and handlers that interrupt that thread
+ * and leave both as they were. Another thread that releases a movable slot sets the
  * slot's bit in `returned`; the record's thread takes the slot back when it has no free one. A
  * record whose thread has ended while movable slots were out is an orphan, and becomes free with
  * the last of them. A thread that saw them all back may sleep while the record is freed, claimed

@@ -162,8 +162,8 @@ static unsigned first_entry(const struct head *head)
     return (unsigned)((uintptr_t)head >> 5) & (ENTRIES - 1);
 }
 
-/* Returns whether the callback has an entry now. Acquire: the thread that emptied the entry reads it
- * no longer. The thread that runs the callback sees the rest by liburcu's queue. */
+/* Returns whether the callback has an entry now. Acquire: the thread that emptied the entry reads
+ * it no longer. The thread that runs the callback sees the rest by liburcu's queue. */
 static bool remember(struct head *head, callback_fn *func, unsigned site)
 {
     unsigned at = first_entry(head);

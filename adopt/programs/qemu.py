@@ -23,7 +23,7 @@ class QEMU(Program):
              "a cache and need no callback.")
     measures = (Measure("free_p50_us", "from flip to free, half of them", "µs", better="less"),
                 Measure("free_p999_us", "from flip to free, p99.9", "µs", better="less"),
-                Measure("stall_p99_us", "longest wait of the main loop for the big lock, in a storm", "µs", better="less"),
+                Measure("stall_p99_us", "p99 of the main loop's waits for the big lock, in a storm", "µs", better="less"),
                 Measure("flip_cpu_us", "CPU time of a flip, in a storm", "µs", better="less"),
                 Measure("peak_mb", "peak memory of a storm", "MB", better="less"),
                 Measure("after_mb", "memory two seconds after it", "MB", better="less"),

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: long (a minute of compiling)
 # ctest: cost 17
 """gcc and g++ at -O2: large generated sources; the object files are those of a run without us."""
 

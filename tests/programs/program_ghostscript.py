@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: long (python and node have many small objects, too)
 """Ghostscript: generated PostScript becomes the same pictures as without us, and a PDF that shows them."""
 
 from support import Program

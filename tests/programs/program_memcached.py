@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: long (redis is much like it)
 # ctest: processors 2
 """memcached under a load of ours: clients that set, get, append and delete, and know every value."""
 

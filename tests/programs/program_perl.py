@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: long (python is much like it)
 """perl: hashes, strings, sorting, regular expressions and closures; forked children compute the same."""
 
 from support import Program

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: long (many short processes, as those of git)
 """bash and coreutils: pipelines, arrays and substitutions, and a sort with threads that spills."""
 
 import random

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: long (torture tests do the same on our own calls)
 # ctest: processors 2
 """stress-ng: its memory stressors, which verify what they wrote; with threads, forks and small limits."""
 

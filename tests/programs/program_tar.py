@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: long (threads that compress; z3 and openssl stay)
 # ctest: processors 2
 """tar, xz with threads, gzip, bzip2: archives come back whole, and the same as without us."""
 

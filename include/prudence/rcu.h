@@ -547,6 +547,14 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
  *    waits implicitly there, and waits for this domain are refused. Called with no lock of the
  *    library held.
  *
+ * The scheme may say that a quiescent state has moved, so that a grace period ends now and not at
+ * the next allocation, deferral or wait:
+ *
+ *     prudence_domain_poll_state(domain, prudence_domain_get_state(domain));
+ *
+ * This polls the grace period that is under way, and begins the next one if somebody asked for it.
+ * If nobody did, no function is called, and the cost is a full fence.
+ *
  * Returns NULL with errno EINVAL (no name, wrong size, neither polling nor synchronize, half of
  * polling), ENOMEM or EAGAIN (no thread). Destroying the domain waits for a synchronize that is
  * under way, so do not do that inside a section.

@@ -107,6 +107,42 @@ TEST(one_grace_period_is_under_way_and_the_next_covers_the_rest)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+/* What <prudence/rcu.h> tells a scheme to call when a quiescent state has moved. */
+static void say_that_it_moved(struct prudence_domain *domain)
+{
+    prudence_domain_poll_state(domain, prudence_domain_get_state(domain));
+}
+
+TEST(the_scheme_may_say_that_it_moved)
+{
+    struct prudence_domain *domain = make(&polled);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache = prudence_cache_create("objects", 64, &attr);
+    prudence_gp_t first, second;
+
+    say_that_it_moved(domain);
+    assert_int_equal(foreign.begun, 0); /* nobody has asked */
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    first = prudence_domain_start_poll(domain);
+    say_that_it_moved(domain);
+    assert_int_equal(foreign.begun, 1);
+    second = prudence_domain_start_poll(domain);
+    foreign.over = 1;
+    say_that_it_moved(domain); /* ends the first and begins the second */
+    assert_int_equal(foreign.begun, 2);
+    foreign.over = 2;
+    say_that_it_moved(domain);
+    foreign.polls = 0;
+    assert_true(prudence_domain_poll_state(domain, first));
+    assert_true(prudence_domain_poll_state(domain, second));
+    assert_int_equal(foreign.polls, 0);
+    say_that_it_moved(domain);
+    assert_int_equal(foreign.begun + foreign.polls, 2); /* nobody has asked since */
+    foreign.over = 100;
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 TEST(nothing_runs_unless_asked_for)
 {
     struct prudence_domain *domain = make(&waited);

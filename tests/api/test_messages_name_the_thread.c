@@ -35,23 +35,23 @@ static void *name_and_read(void *argument)
     return held_reader_run(argument);
 }
 
-static void start_reader(struct held_reader *reader)
+static void start_reader(struct held_reader *reader, void *(*run)(void *))
 {
     sem_init(&reader->inside, 0, 0);
     sem_init(&reader->leave, 0, 0);
-    if (pthread_create(&reader->thread, NULL, name_and_read, reader))
+    if (pthread_create(&reader->thread, NULL, run, reader))
         abort();
     while (sem_wait(&reader->inside))
         ;
 }
 
-static int pass_the_limit(void *domain)
+static int pass_the_limit(void *domain, void *(*run)(void *))
 {
     struct held_reader reader = {.domain = domain};
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
     struct prudence_cache *cache = prudence_cache_create("garbage", 64, &attr);
 
-    start_reader(&reader);
+    start_reader(&reader, run);
     while (overruns() < 5)
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
     fprintf(stderr, "reader %d\n", (int)reader.tid);
@@ -61,7 +61,8 @@ static int pass_the_limit(void *domain)
 
 static int overrun_by_option(void)
 {
-    return pass_the_limit(prudence_domain_create("kept", PRUDENCE_DOMAIN_MEMB, NULL));
+    return pass_the_limit(prudence_domain_create("kept", PRUDENCE_DOMAIN_MEMB, NULL),
+                          name_and_read);
 }
 
 TEST(the_first_overrun_names_the_reader)
@@ -105,6 +106,92 @@ TEST(or_the_caller_itself)
     assert_int_equal(child_count(&result, "latent_limit: "), 1);
     assert_true(child_said(&result, "is inside a read-side critical section of domain 'default'"));
     assert_false(child_said(&result, "it is now at:"));
+}
+
+/* A thread that is online has no section that could be shorter. */
+static void *name_and_stay_online(void *argument)
+{
+    struct held_reader *reader = argument;
+
+    pthread_setname_np(pthread_self(), "stays-online");
+    prudence_qsbr_online(reader->domain);
+    sem_post(&reader->inside);
+    while (sem_wait(&reader->leave))
+        ;
+    prudence_qsbr_offline(reader->domain);
+    return NULL;
+}
+
+static int overrun_by_quiescent_states(void)
+{
+    return pass_the_limit(prudence_domain_create("reported", PRUDENCE_DOMAIN_QSBR, NULL),
+                          name_and_stay_online);
+}
+
+TEST(quiescent_states_are_asked_for)
+{
+    struct child_result result;
+
+    child_again("online", "latent_limit=64K,wait_max=1ms", &result);
+    assert_child_result(&result);
+    assert_true(child_said(&result, "thread 'stays-online' (tid "));
+    assert_true(
+        child_said(&result, ") has announced no quiescent state in domain 'reported', in the way"));
+    assert_true(child_said(&result, "should do so more often"));
+    assert_false(child_said(&result, "inside a read-side critical section"));
+}
+
+static uint64_t begun;
+static bool caller_reads;
+
+static uint64_t start_poll(void *context)
+{
+    return ++begun;
+}
+
+static bool poll_state(void *context, uint64_t cookie)
+{
+    return false;
+}
+
+static bool read_lock_held(void *context)
+{
+    return caller_reads;
+}
+
+static int overrun_by_others(void)
+{
+    const struct prudence_domain_ops ops = {.size = sizeof ops,
+                                            .start_poll = start_poll,
+                                            .poll_state = poll_state,
+                                            .read_lock_held = read_lock_held};
+    struct prudence_cache_attr attr = {
+        .size = sizeof attr, .domain = prudence_domain_create_external("others", &ops, NULL)};
+    struct prudence_cache *cache = prudence_cache_create("garbage", 64, &attr);
+
+    while (overruns() < 5)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    return 42;
+}
+
+static int overrun_by_the_caller(void)
+{
+    caller_reads = true;
+    return overrun_by_others();
+}
+
+TEST(readers_of_another_library_are_told_what_to_do)
+{
+    struct child_result result;
+
+    child_again("others", "latent_limit=64K,wait_max=1ms", &result);
+    assert_child_result(&result);
+    assert_true(child_said(&result, "of domain 'others' is under way; its readers belong to"));
+    assert_true(child_said(&result, "should report quiescent states, or leave their sections"));
+    assert_false(child_said(&result, "this thread is one"));
+    child_again("caller", "latent_limit=64K", &result);
+    assert_child_result(&result);
+    assert_true(child_said(&result, "but this thread is one"));
 }
 
 /* --------------------------------------------------------------------------------------- misuse */
@@ -221,9 +308,17 @@ TEST(a_message_is_one_line)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "overrun"))
-        return overrun_by_option();
-    if (argc > 1 && !strcmp(argv[1], "inside"))
-        return overrun_in_a_section();
+    static const struct {
+        const char *name;
+        int (*run)(void);
+    } children[] = {
+        {"overrun", overrun_by_option},          {"inside", overrun_in_a_section},
+        {"online", overrun_by_quiescent_states}, {"others", overrun_by_others},
+        {"caller", overrun_by_the_caller},
+    };
+
+    for (unsigned i = 0; argc > 1 && i < sizeof children / sizeof *children; i++)
+        if (!strcmp(argv[1], children[i].name))
+            return children[i].run();
     return suite_run(NULL, NULL);
 }

@@ -67,8 +67,8 @@ void gp_count_ended(void);
 uint64_t gp_ended(void);
 
 /* Reports that garbage has passed the limit of the given option because the deferring thread could
- * not be held back. Names the readers in the way. Reports at once the first time, then at most
- * every 10 s. The caller holds no lock. */
+ * not be held back. Names the readers in the way. Reports at once the first time, then after
+ * pauses from 10 s to 11 minutes. The caller holds no lock. */
 void gp_overrun(const char *option, uint64_t bytes, uint64_t limit);
 
 #endif /* GP_USER_POLL_H */

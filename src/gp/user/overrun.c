@@ -3,24 +3,21 @@
  * Reports garbage past the limit, and the readers that keep it, on standard error. stall.c reports
  * a reader that stays after stall_timeout. Garbage past a limit means that memory grows now, so
  * this report is made at once, and names the readers in the way however short they have been there.
+ * While the garbage stays past the limit it is repeated, after pauses that double.
  */
 #include <errno.h>
 
+#include "base/pace.h"
 #include "gp/user/domain.h"
+#include "gp/user/external.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 
-#define AGAIN_NS  UINT64_C(10000000000) /* between two reports */
-#define NAMED_MAX 4                     /* readers of a domain */
+#define PAUSE_FIRST_NS UINT64_C(10000000000) /* between two reports */
+#define PAUSE_MOST_NS  UINT64_C(640000000000)
+#define NAMED_MAX      4 /* readers of a domain */
 
-static uint64_t said_at; /* ns; 0: never */
-
-static bool is_time_to_say(void)
-{
-    uint64_t now = os_clock_ns(), then = load_relaxed(&said_at);
-
-    return (!then || now - then >= AGAIN_NS) && compare_exchange(&said_at, &then, now);
-}
+static struct growing_pauses pauses;
 
 /* Returns the time since a driver first found the section in the way, or 0 if none has. */
 static uint64_t age_of(const struct reader_slot *slot, uint64_t section)
@@ -50,8 +47,11 @@ static void name_reader(const struct prudence_domain *domain, const struct reade
 
     os_thread_name(thread, name);
     os_report(
-        "  thread '%s' (tid %d) is inside a read-side critical section of domain '%s', in the way "
-        "for %llu ms",
+        domain->kind == PRUDENCE_DOMAIN_QSBR
+            ? "  thread '%s' (tid %d) has announced no quiescent state in domain '%s', in the "
+              "way for %llu ms: it should do so more often"
+            : "  thread '%s' (tid %d) is inside a read-side critical section of domain '%s', "
+              "in the way for %llu ms",
         name, thread, domain->name, (unsigned long long)(age_of(slot, section) / 1000000));
     print_trace(thread);
 }
@@ -78,6 +78,16 @@ static unsigned name_readers(struct prudence_domain *domain)
     return found;
 }
 
+/* The readers of another library, of which only the calling thread can be told. */
+static void explain_external(const struct prudence_domain *domain)
+{
+    os_report(
+        "  a grace period of domain '%s' is under way; its readers belong to another library, "
+        "which does not name them%s: they should report quiescent states, or leave their sections, "
+        "more often",
+        domain->name, external_is_inside(domain) ? ", but this thread is one" : "");
+}
+
 /* Ignores sets, because their members are visited as well. */
 static void overrun_explain(struct prudence_domain *domain)
 {
@@ -87,10 +97,7 @@ static void overrun_explain(struct prudence_domain *domain)
     if (domain->phases || name_readers(domain) || !is_under_way)
         return;
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL)
-        os_report(
-            "  a grace period of domain '%s' is under way; its readers belong to another library, "
-            "which does not name them",
-            domain->name);
+        explain_external(domain);
     else if (domain->kind == PRUDENCE_DOMAIN_SRCU)
         os_report("  sections of prudence_srcu_down_read are open in domain '%s'", domain->name);
 }
@@ -101,12 +108,11 @@ void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
     struct prudence_domain *domain;
     uint64_t after = 0;
 
-    if (!is_time_to_say())
+    if (!is_time_after_pause(&pauses, os_clock_ns(), PAUSE_FIRST_NS, PAUSE_MOST_NS))
         return;
     os_report(
         "%s: %llu KB wait for readers, more than the limit of %llu KB, and this thread could not "
-        "be held "
-        "back. Make the sections below shorter, or raise %s",
+        "be held back. Let the readers below be done sooner, or raise %s",
         option, (unsigned long long)(bytes >> 10), (unsigned long long)(limit >> 10), option);
     while (domains_visit(&domain, 1, &after, false)) {
         overrun_explain(domain);

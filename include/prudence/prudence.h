@@ -315,6 +315,34 @@ PRUDENCE_API int prudence_cache_barrier_timed(struct prudence_cache *cache, uint
  */
 PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 
+/* ------------------------------------------------------------ objects of any size of one domain */
+
+/*
+ * Makes a family of caches, for objects of any size whose readers are in `domain`. (For NULL, the
+ * default domain, prudence_malloc does the same.) A cache is made when an object of its size class
+ * is first wanted; classes are those of prudence_malloc, and larger objects have pages of their
+ * own. `name` is copied (up to 25 bytes). In statistics the caches are `name` and `name`-SIZE.
+ * Thread-safe; not for signal handlers. Returns NULL with errno EINVAL (name NULL or empty;
+ * reported), EAGAIN (the library is still starting; reported) or ENOMEM.
+ */
+struct prudence_sizes;
+PRUDENCE_API struct prudence_sizes *prudence_sizes_create(const char *name,
+                                                          struct prudence_domain *domain);
+
+/*
+ * Allocates `size` bytes as prudence_malloc does, also with size 0. Free the object by
+ * prudence_free, or defer it by prudence_free_deferred, which find the domain. prudence_realloc may
+ * move it to the default domain. Returns NULL with errno ENOMEM when there is no memory. Cost: a
+ * nanosecond more than prudence_cache_alloc; the first of a size class makes a cache.
+ */
+PRUDENCE_API PRUDENCE_MALLOC void *prudence_sizes_alloc(struct prudence_sizes *sizes, size_t size);
+
+/*
+ * Destroys a family that nobody uses any more, as prudence_cache_destroy does each of its caches,
+ * with the same errors. With an error the family is as usable as before.
+ */
+PRUDENCE_API int prudence_sizes_destroy(struct prudence_sizes *sizes);
+
 /* --------------------------------------------------------------------------- the whole process */
 
 /*

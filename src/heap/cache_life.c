@@ -130,7 +130,7 @@ static void tell_who_allocated(const struct prudence_cache *cache)
         os_report("  and %zu more, allocated by other calls", live.others);
 }
 
-bool cache_life_end(struct prudence_cache *cache, void *caller)
+bool cache_life_end(struct prudence_cache *cache, const char *what, void *caller)
 {
     size_t live = cold_live(cache);
 
@@ -144,10 +144,8 @@ bool cache_life_end(struct prudence_cache *cache, void *caller)
         }
     }
     if (gp_is_first_from(caller)) {
-        os_report(
-            "prudence_cache_destroy, called from %p: cache '%s' has %zu live object%s; it is not "
-            "destroyed",
-            caller, cache->name, live, live == 1 ? "" : "s");
+        os_report("%s, called from %p: cache '%s' has %zu live object%s; it is not destroyed", what,
+                  caller, cache->name, live, live == 1 ? "" : "s");
         if (is_checked(cache))
             tell_who_allocated(cache);
     }

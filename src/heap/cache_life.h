@@ -8,7 +8,7 @@
 
 /* Destroys the cache as cache_destroy() does. Reports live objects with their number, and returns
  * false while there are any. */
-bool cache_life_end(struct prudence_cache *cache, void *caller);
+bool cache_life_end(struct prudence_cache *cache, const char *what, void *caller);
 
 /* Reports the use of a cache that is NULL or was destroyed, and ends the process. */
 void cache_life_refuse(const struct prudence_cache *cache, const char *what)

@@ -8,6 +8,7 @@
 #include "debug/quarantine.h"
 #include "debug/shuffle.h"
 #include "heap/cache_life.h"
+#include "heap/caches.h"
 #include "heap/cold.h"
 #include "heap/object.h"
 #include "rcu/destruct.h"
@@ -72,11 +73,29 @@ static bool arguments_are_valid(const char *name, size_t object_size,
     return attributes_are_valid(name, given, attr);
 }
 
+struct prudence_cache *caches_make(struct prudence_cache **place, const char *name,
+                                   struct cache_layout *layout)
+{
+    struct prudence_cache *cache;
+
+    os_lock_take(&heap_lock);
+    cache = *place;
+    if (!cache) {
+        layout->common = cold_common_for(layout);
+        cache = cache_create(name, layout);
+        if (cache)
+            cold_note_made();
+        store_release(place, cache);
+    }
+    os_lock_release(&heap_lock);
+    return cache;
+}
+
 /* Makes a cache on behalf of the public function `what`. */
 static struct prudence_cache *create_cache(const char *what, const char *name,
                                            struct cache_layout *layout)
 {
-    struct prudence_cache *cache;
+    struct prudence_cache *cache = NULL;
 
     process_start();
     if (process_starting) {
@@ -87,13 +106,7 @@ static struct prudence_cache *create_cache(const char *what, const char *name,
         errno = EAGAIN;
         return NULL;
     }
-    os_lock_take(&heap_lock);
-    layout->common = cold_common_for(layout);
-    cache = cache_create(name, layout);
-    os_lock_release(&heap_lock);
-    if (cache)
-        cold_note_made();
-    else
+    if (!caches_make(&cache, name, layout))
         errno = ENOMEM;
     return cache;
 }
@@ -376,24 +389,28 @@ int prudence_cache_barrier_timed(struct prudence_cache *cache, uint64_t nanoseco
                          __builtin_return_address(0));
 }
 
-int prudence_cache_destroy(struct prudence_cache *cache)
+int caches_destroy(struct prudence_cache *cache, const char *what, void *caller)
 {
     int error;
 
-    if (!cache)
-        return EINVAL;
-    cache_require(cache, "prudence_cache_destroy");
-    error = cache_may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0));
+    cache_require(cache, what);
+    error = cache_may_wait(cache, what, caller);
     if (error)
         return error;
     quarantine_flush_and_wait();
     shuffle_flush(cache);
     if (cache_body_of(cache)->destructor)
         destruct_barrier_until_empty(cache);
-    if (!cache_life_end(cache, __builtin_return_address(0)))
+    if (!cache_life_end(cache, what, caller))
         return EBUSY;
     cold_note_destroyed();
     return 0;
+}
+
+int prudence_cache_destroy(struct prudence_cache *cache)
+{
+    return cache ? caches_destroy(cache, "prudence_cache_destroy", __builtin_return_address(0))
+                 : EINVAL;
 }
 
 /* Trims: drains and shrinks every cache, then purges their pages. */

@@ -29,7 +29,7 @@ static struct prudence_cache *zoned_classes[CLASSES]; /* with red zones */
 static struct prudence_cache *empty_class;
 struct os_lock heap_lock = OS_LOCK_INIT(OS_RANK_HEAP);
 
-static size_t class_size(unsigned class)
+size_t size_class_bytes(unsigned class)
 {
     unsigned doubling = (class - LINEAR_CLASSES) / CLASSES_PER_DOUBLING;
     unsigned step = (class - LINEAR_CLASSES) % CLASSES_PER_DOUBLING + 1;
@@ -121,12 +121,12 @@ void size_classes_begin_counting(void)
 /* Return the first and last place of a class. Steps end where classes end. */
 static size_t first_place(unsigned class)
 {
-    return class ? size_place(class_size(class - 1) + 1) : empty_guard_wanted;
+    return class ? size_place(size_class_bytes(class - 1) + 1) : empty_guard_wanted;
 }
 
 static size_t last_place(unsigned class)
 {
-    return size_place(class_size(class));
+    return size_place(size_class_bytes(class));
 }
 
 static struct prudence_cache *make_class(unsigned class)
@@ -134,8 +134,8 @@ static struct prudence_cache *make_class(unsigned class)
     struct prudence_cache *cache;
 
     if (zone())
-        return size_class_make(&zoned_classes[class], "size", class_size(class), LINEAR_STEP);
-    cache = size_class_make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
+        return size_class_make(&zoned_classes[class], "size", size_class_bytes(class), LINEAR_STEP);
+    cache = size_class_make(&size_classes[class], "size", size_class_bytes(class), LINEAR_STEP);
     for (size_t place = first_place(class); cache && place <= last_place(class); place++)
         size_class_publish(place, cache);
     return cache;
@@ -168,14 +168,15 @@ static struct prudence_cache *plain_cache(size_t size)
  */
 static bool plain_is_aligned(size_t size, size_t alignment)
 {
-    return alignment <= CACHE_LINE && !zone() && class_size(size_class_of(size)) % alignment == 0;
+    return alignment <= CACHE_LINE && !zone() &&
+           size_class_bytes(size_class_of(size)) % alignment == 0;
 }
 
 static struct prudence_cache *aligned_cache(size_t size, size_t alignment)
 {
     unsigned class = size_class_of(round_up(size, alignment));
     struct prudence_cache *cache = load_acquire(&aligned_classes[class]);
-    size_t bytes = class_size(class);
+    size_t bytes = size_class_bytes(class);
 
     return cache ? cache
                  : size_class_make(&aligned_classes[class], "aligned", bytes,

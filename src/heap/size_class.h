@@ -46,6 +46,9 @@ void size_classes_start(void);
 /* Sends allocations of all classes to be counted, because a profile has begun. */
 void size_classes_begin_counting(void);
 
+/* Returns the bytes of a class's objects. */
+size_t size_class_bytes(unsigned class);
+
 /* Formats the name of a cache of one size, "size-48" for example, into CACHE_NAME_SIZE bytes. */
 void size_class_name(char *name, const char *kind, size_t size);
 

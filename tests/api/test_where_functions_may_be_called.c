@@ -356,6 +356,11 @@ BODY(qsbr_online,
 BODY(read_lock_first, prudence_read_lock_first(); prudence_read_unlock(); return 0;)
 BODY(read_lock_held, prudence_read_lock_held(); return 0;)
 BODY(realloc, return free_and(prudence_realloc(prudence_malloc(10), 10000), 0);)
+BODY(sizes_alloc, static struct prudence_sizes *sizes;
+     sizes = sizes ? sizes : prudence_sizes_create("sizes", NULL);
+     void *object = prudence_sizes_alloc(sizes, 5000); prudence_free(object);
+     return result_of(object != NULL);)
+BODY(sizes_destroy, return prudence_sizes_destroy(prudence_sizes_create("sizes", NULL));)
 BODY(srcu_down_read, prudence_srcu_up_read(srcu, prudence_srcu_down_read(srcu)); return 0;)
 BODY(srcu_read_lock, prudence_srcu_read_unlock(srcu, prudence_srcu_read_lock(srcu)); return 0;)
 BODY(stall_hook_set, prudence_stall_hook_set(NULL, NULL); return 0;)
@@ -934,6 +939,8 @@ static const struct row {
     {"prudence_reader2_self", NULL, "", ""},
     {"prudence_reader_wake", NULL, "", ""}, /* part of a first prudence_read_lock */
     {"prudence_realloc", do_realloc, EVERYWHERE, ""},
+    {"prudence_sizes_alloc", do_sizes_alloc, EVERYWHERE, "prudence_sizes_create"},
+    {"prudence_sizes_destroy", do_sizes_destroy, FOR_READERS, ""},
     {"prudence_slice_yield", NULL, "", ""}, /* part of a prudence_read_unlock */
     {"prudence_srcu_down_read", do_srcu_down_read, EVERYWHERE, "prudence_srcu_up_read"},
     {"prudence_srcu_read_lock", do_srcu_read_lock, EVERYWHERE, "prudence_srcu_read_unlock"},

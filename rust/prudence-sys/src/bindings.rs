@@ -519,6 +519,11 @@ pub struct prudence_routes_walk {
     pub begun: bool,
 }
 
+#[repr(C)]
+pub struct prudence_sizes {
+    _private: [u8; 0],
+}
+
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct prudence_stack {
@@ -986,6 +991,9 @@ extern "C" {
     pub fn prudence_routes_replace(table: *mut prudence_routes, prefix: *const prudence_routes_prefix, value: usize, old: *mut usize) -> c_int;
     pub fn prudence_routes_stats_sized(table: *mut prudence_routes, stats: *mut prudence_routes_stats, size: usize) -> c_int;
     pub fn prudence_sizeof(type_: *const c_char) -> usize;
+    pub fn prudence_sizes_alloc(sizes: *mut prudence_sizes, size: usize) -> *mut c_void;
+    pub fn prudence_sizes_create(name: *const c_char, domain: *mut prudence_domain) -> *mut prudence_sizes;
+    pub fn prudence_sizes_destroy(sizes: *mut prudence_sizes) -> c_int;
     pub fn prudence_slice_yield();
     pub fn prudence_srcu_down_read(domain: *mut prudence_domain) -> c_int;
     pub fn prudence_srcu_read_lock(domain: *mut prudence_domain) -> c_int;

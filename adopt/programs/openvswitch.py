@@ -19,7 +19,7 @@ GENERATED = ("aclocal.m4", "configure", "config.h.in", "Makefile.in")  # in the 
 class OpenVSwitch(Program):
     name, title, package, suite, mark = "openvswitch", "Open vSwitch (userspace datapath)", "openvswitch", "sid", "configure.ac"
     before = "ovsrcu_postpone: sets of callbacks that one thread calls after a grace period."
-    after = "Flows, their actions and texts come from caches of an external domain, which polls the threads' sequence numbers."
+    after = "Flows, their actions and texts are objects of any size of an external domain, which polls the threads' sequence numbers."
     measures = (Measure("pairs", "flows deleted and set up", "per s", better="more"),
                 Measure("p50_us", "median of such a pair", "µs", better="less"),
                 Measure("p999_us", "p99.9 of such a pair", "µs", better="less"),

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
 import chromium_view  # noqa: E402 (the path comes first)
 import debian_source  # noqa: E402
+import dns_load  # noqa: E402
 from measure import keep, report, verdict as verdicts  # noqa: E402
 from experiments.evaluate import figures, page as pages, plan, run as evaluate, servers, verdict  # noqa: E402
 
@@ -349,7 +350,7 @@ class Servers(unittest.TestCase):
     def test_an_update_as_the_standard_has_it(self):
         name = b"\x01u\x07example\x04test\x00"
         zone = b"\x07example\x04test\x00"
-        self.assertEqual(servers.update_message(0x1234, "u", "10.0.0.9"),
+        self.assertEqual(dns_load.update_message(0x1234, "u", "10.0.0.9"),
                          b"\x12\x34\x28\x00\x00\x01\x00\x00\x00\x02\x00\x00" + zone + b"\x00\x06\x00\x01" + name + b"\x00\x01\x00\xff\x00\x00\x00\x00\x00\x00" +
                          name + b"\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\x0a\x00\x00\x09")
 

@@ -170,7 +170,7 @@ class Side:
         """What its results depend on."""
         module = HERE / "programs" / f"{self.program.name}.py"
         more = HERE / "programs" / self.program.name
-        paths = [module, HERE / "programs/driver.h", *([more] if more.is_dir() else []), *([HERE / "patches" / self.program.shared_patch] if self.program.shared_patch else [])]
+        paths = [module, HERE / "programs/driver.h", *(HERE / one for one in self.program.uses), *([more] if more.is_dir() else []), *([HERE / "patches" / self.program.shared_patch] if self.program.shared_patch else [])]
         if self.patched:
             paths += [self.build_folder / "libprudence.so", *filter(None, [patch_of(self.program)])]
         return {"side": self.name, "digest": digest(*paths)}

@@ -41,6 +41,7 @@ class Patches(unittest.TestCase):
                 self.assertEqual(program.name, name)
                 self.assertTrue(program.title and program.before and program.after and program.measures)
                 self.assertTrue(sides.patch_of(program) or not program.package)
+                self.assertTrue(all((ROOT / "adopt" / one).is_file() for one in program.uses))
                 self.assertTrue((ROOT / f"docs/explanation/adopt-{name.replace('_', '-')}.md").is_file())
 
 

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""A server for DNS that is measured and tested on both sides: it runs in a folder of its own, is asked by dnsperf and changed by dynamic updates."""
+
+import contextlib
+import os
+import re
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import dns_load
+from adopt.program import Failed
+
+HOSTS = 50_000
+QUERIES = 2000            # per second
+UPDATES = 50              # per second, where both sides make as many
+OPEN_QUERIES = 20
+QUIET = 2                 # seconds, before memory is looked at
+PATIENCE = 30             # seconds in which the server has to be ready, or to end
+USER = 65534              # nobody: root may make threads without a limit
+
+
+class Server:
+    """Until the end of the with block. Another class says which program it is: program, configuration, listens."""
+
+    program = ""             # in the source's folder
+    configuration = ""       # of dns_load
+    arguments = ()
+
+    def __init__(self, side, hosts=HOSTS, user=None, zones=True, environment=None):
+        self.side, self.hosts, self.user, self.zones, self.environment = side, hosts, user, zones, environment or {}
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            self.port = dns_load.free_port()
+            (self.folder / "db").mkdir()
+            (self.folder / "zone").write_text(dns_load.zone_file(self.hosts))
+            (self.folder / "queries").write_text(dns_load.queries(self.hosts))
+            self.configure(self.zones)
+            if self.user:
+                for path in (self.folder, *self.folder.iterdir()):
+                    os.chown(path, self.user, self.user)
+            log = stack.enter_context(open(self.folder / "stderr", "w"))
+            self.process = subprocess.Popen([self.side.source / self.program, "-c", self.folder / "conf", *self.arguments], stderr=log, stdout=log,
+                                            cwd=self.folder, env=self.side.environment | self.environment, user=self.user, group=self.user,
+                                            extra_groups=[] if self.user else None)
+            self.pid = self.process.pid
+            stack.callback(self.end)
+            self.wait_until_ready() if self.zones else self.wait_until(self.listens, "does not listen")
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error):
+        self.stack.close()
+
+    def listens(self):
+        raise NotImplementedError
+
+    def reload(self):
+        """It reads its configuration again, which may name more zones."""
+        raise NotImplementedError
+
+    def load_again(self):
+        """It reads the zone again, where it can, and frees the old one."""
+        self.reload()
+
+    def end(self):
+        """Its status. Negative: the signal that ended it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise Failed(f"{self.program} did not end within {PATIENCE} s") from None
+
+    def said(self):
+        return (self.folder / "stderr").read_text()
+
+    def configure(self, zones):
+        whole = self.configuration.format(folder=self.folder, port=self.port, zone=dns_load.ZONE)
+        (self.folder / "conf").write_text(whole if zones else whole.partition("\nzone")[0] + "\n")
+
+    def wait_until(self, ready, what):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and self.process.poll() is None:
+            with contextlib.suppress(Failed):
+                if ready():
+                    return
+            time.sleep(0.1)
+        ended = f"ended with {self.process.returncode}" if self.process.poll() is not None else f"{what} for {PATIENCE} s"
+        raise Failed(f"{Path(self.program).name} {ended}: {self.said()[-500:]}")
+
+    def ask(self, *options):
+        return subprocess.run(["dnsperf", "-s", "127.0.0.1", "-p", str(self.port), "-d", self.folder / "queries", *options], capture_output=True,
+                              text=True, check=False).stdout
+
+    def wait_until_ready(self):
+        """It has read the zone. No update is made, so that the first is the caller's."""
+        self.wait_until(lambda: dns_load.latencies_of(self.ask("-n", "1", "-l", "1", "-Q", "10", "-v")), "does not answer")
+
+    def under_queries(self, seconds, step):
+        """The answers' latencies in microseconds, while `step` is called over and over."""
+        with open(self.folder / "answers", "w") as out:
+            client = subprocess.Popen(["dnsperf", "-s", "127.0.0.1", "-p", str(self.port), "-d", self.folder / "queries", "-l", str(seconds), "-c", "4",
+                                       "-q", str(OPEN_QUERIES), "-Q", str(QUERIES), "-v"], stdout=out, stderr=subprocess.STDOUT)
+            try:
+                while client.poll() is None and self.process.poll() is None:
+                    step()
+            finally:
+                client.kill() if self.process.poll() is not None else client.wait(PATIENCE)
+        if self.process.poll() is not None:
+            raise Failed(f"{Path(self.program).name} ended with {self.process.returncode}: {self.said()[-500:]}")
+        found = dns_load.latencies_of((self.folder / "answers").read_text())
+        if not found:
+            raise Failed("dnsperf had no answers")
+        return found
+
+
+class Paced:
+    """Makes an update when it is due, and else sleeps until then."""
+
+    def __init__(self, updates):
+        self.updates, self.next = updates, time.monotonic()
+
+    def __call__(self):
+        self.next = max(self.next + 1 / UPDATES, time.monotonic() - 1)
+        time.sleep(max(0, self.next - time.monotonic()))
+        self.updates.make_one()
+
+
+# ---------------------------------------------------------------------------------------------------------- measuring
+
+def paced_of(server, updates, seconds):
+    """As many updates on both sides."""
+    cpu, begun = dns_load.cpu_seconds(server.pid), time.monotonic()
+    latencies = server.under_queries(seconds, Paced(updates))
+    return {"p999_us": latencies[len(latencies) * 999 // 1000],
+            "cpu_ms": 1e3 * (dns_load.cpu_seconds(server.pid) - cpu) / (time.monotonic() - begun)}
+
+
+def storm_of(server, updates, seconds):
+    """One update after the other."""
+    updates.seconds.clear()
+    resident = []
+
+    def step():
+        updates.make_one()
+        if updates.number % 32 == 0:
+            resident.append(dns_load.status_bytes(server.pid, "VmRSS"))
+
+    latencies = server.under_queries(seconds, step)
+    times = sorted(updates.seconds)
+    quarter = max(1, len(resident) // 4)
+    if len(resident) < 2 or updates.lost:
+        raise Failed(f"{len(times)} updates, {updates.lost} lost")
+    # the third quarter and the last, each with its highest
+    early, late = max(resident[2 * quarter:3 * quarter] or resident), max(resident[-quarter:])
+    return {"update_us": 1e6 * statistics.mean(times), "update_p99_us": 1e6 * times[len(times) * 99 // 100],
+            "storm_p999_us": latencies[len(latencies) * 999 // 1000], "growth": 100 * (late / early - 1)}
+
+
+# ------------------------------------------------------------------------------------------------------------ testing
+
+def threads_refused(server):
+    """No further thread is made after this, before the zone is loaded: the server lives, and updates go on. `server` runs without zones, as USER."""
+    subprocess.run(["prlimit", "--pid", str(server.pid), "--nproc=1"], user=USER, group=USER, extra_groups=[], check=True)
+    server.configure(zones=True)
+    server.reload()
+    server.wait_until_ready()
+    updates = dns_load.Updates(server.port)
+    server.under_queries(2, updates.make_one)
+    if updates.lost or len(updates.seconds) < 10:
+        raise Failed(f"{len(updates.seconds)} updates were answered, {updates.lost} were not")
+
+
+def nothing_left(server):
+    """After a clean end no object is live. Without our library there is only the end. `server` has the option stats=1."""
+    updates = dns_load.Updates(server.port)
+    for _ in range(200):
+        updates.make_one()
+    server.load_again()
+    status = server.end()
+    if status:
+        raise Failed(f"{Path(server.program).name} ended with {status}")
+    live = re.search(r"^objects_live +(\d+)$", server.said(), re.M)
+    if server.side.patched and (not live or int(live[1])):
+        raise Failed(f"{live[1] if live else 'unknown'} objects are live at the end")
+
+
+def checks(found, side, kind):
+    """Adds both to what Program.tests returns. `kind`: a class of servers."""
+    for name, check, how in (("threads refused", threads_refused, {"user": USER, "zones": False}),
+                             ("nothing left", nothing_left, {"environment": {"PRUDENCE_OPTIONS": "stats=1"}})):
+        try:
+            with kind(side, hosts=1000, **how) as server:
+                check(server)
+            found["passed"] += 1
+        except Failed as error:
+            found["failed"].append(f"{name} ({str(error).partition(':')[0]})")
+    return found

@@ -15,6 +15,7 @@
 
 #include "os/os.h"
 #include "support/gp_tsan.h"
+#include "support/patience.h"
 #include "support/suite.h"
 #include "support/threads.h"
 
@@ -53,7 +54,7 @@ static void fork_during_first_use(size_t size, size_t size_in_child)
     sem_wait(&inside);
     child = fork();
     if (child == 0) {
-        alarm(5); /* a deadlock ends here */
+        alarm(patience(30)); /* a deadlock ends here */
         os_memory_fails = NULL;
         prudence_free(prudence_malloc(size_in_child));
         _exit(0);

@@ -712,7 +712,7 @@ TEST(nothing_of_other_threads_is_in_the_child)
 {
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         print_message("    %s\n", rows[i].part);
-        alarm(60);
+        alarm(patience(60));
         rows[i].walk();
     }
     alarm(0);

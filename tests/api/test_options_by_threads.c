@@ -24,6 +24,7 @@
 
 #include "base/atomic.h"
 #include "heap/background.h"
+#include "support/patience.h"
 #include "support/suite.h"
 #include "support/threads.h"
 
@@ -192,7 +193,7 @@ static void *fork_in_the_middle(void *unused)
     come_in_the_middle();
     child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(patience(30));
         _exit(prudence_option_set("dump", "SIGHUP") || prudence_option_set("dump", "0"));
     }
     store_release(&other_done, 1u);
@@ -224,7 +225,7 @@ static void fork_here(void)
 TEST(a_fork_that_interrupts_a_setting_waits_for_nothing)
 {
     at_sigaction = fork_here;
-    alarm(20);
+    alarm(patience(30));
     assert_int_equal(prudence_option_set("dump", "SIGHUP"), 0);
     assert_int_equal(prudence_option_set("dump", "0"), 0);
     alarm(0);

@@ -294,4 +294,4 @@ TEST_FIRST(what_would_wait_for_itself_is_refused)
 }
 
 /* An alarm instead of a hang. */
-SUITE(alarm(120))
+SUITE(alarm(patience(120)))

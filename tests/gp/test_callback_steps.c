@@ -14,6 +14,7 @@
 #include "gp/user/domain.h"
 #include "rcu/callback_wait.h"
 #include "rcu/callback_worker.h"
+#include "support/patience.h"
 #include "support/step.h"
 #include "support/suite.h"
 
@@ -437,4 +438,4 @@ TEST(destroying_a_domain_waits_for_visitors, set_up)
 
 #endif
 
-SUITE(alarm(110))
+SUITE(alarm(patience(110)))

@@ -56,8 +56,9 @@ static int attributes_of_another_size(void *unused)
 
 static int attributes_of_a_newer_version(void *unused)
 {
-    struct prudence_domain_attr attr[2] = {{.size = sizeof attr}, {.flags = 1}};
+    struct prudence_domain_attr attr[2] = {{.size = sizeof attr}, {0}};
 
+    ((char *)&attr[1])[8] = 1;
     return as_refused(prudence_domain_create("odd", PRUDENCE_DOMAIN_MEMB, attr));
 }
 
@@ -113,8 +114,9 @@ static int external_of_another_size(void *unused)
 
 static int external_of_a_newer_version(void *unused)
 {
-    struct prudence_domain_ops ops[2] = {{.size = sizeof ops}, {.size = 1}};
+    struct prudence_domain_ops ops[2] = {{.size = sizeof ops}, {0}};
 
+    *(char *)&ops[1] = 1;
     return as_refused(prudence_domain_create_external("odd", ops, NULL));
 }
 

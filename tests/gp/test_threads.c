@@ -112,7 +112,7 @@ static int synchronize_after_it(void *unused)
 {
     pthread_key_create(&last_key, enter_in_the_last_round);
     in_thread(exit_inside_at_the_very_end, NULL);
-    alarm(3);
+    alarm(patience(30));
     prudence_synchronize();
     return 42;
 }

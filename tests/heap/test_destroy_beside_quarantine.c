@@ -12,6 +12,7 @@
 
 #include "debug/quarantine.h"
 #include "slab/gate.h"
+#include "support/patience.h"
 #include "support/slab_test.h"
 
 #define OBJECTS 10
@@ -100,4 +101,4 @@ TEST(trims_end)
     pthread_join(thread, NULL);
 }
 
-SUITE(alarm(110))
+SUITE(alarm(patience(110)))

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "debug/guard.h"
+#include "support/patience.h"
 #include "support/slab_test.h"
 
 static char output[65536];
@@ -410,7 +411,7 @@ static void with_a_handler_for_once(void *ignored)
     struct sigaction action = {.sa_handler = on_fault_once, .sa_flags = (int)SA_RESETHAND};
     char *object;
 
-    alarm(10);
+    alarm(patience(30));
     sigaction(SIGSEGV, &action, NULL);
     object = guarded(64);
     prudence_free(object);

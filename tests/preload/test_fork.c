@@ -129,7 +129,7 @@ TEST(forks_of_a_threaded_process)
     for (unsigned left = getenv("PRUDENCE_EMULATED") ? FORKS / 4 : FORKS; left; left--) {
         pid_t process;
 
-        alarm(100); /* per step, so that a slow machine does not look like a deadlock */
+        alarm(patience(100)); /* per step, so that a slow machine does not look like a deadlock */
         process = fork();
         if (process == 0) {
             alarm(CHILD_PATIENCE);

@@ -208,7 +208,7 @@ static void *fork_often(void *first)
         if (process < 0 || waitpid(process, &status, 0) != process || !WIFEXITED(status) ||
             WEXITSTATUS(status) != 42)
             __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
-        alarm(PATIENCE);
+        alarm(patience(PATIENCE));
     }
     return NULL;
 }
@@ -233,7 +233,7 @@ TEST(forks_beside_streams)
     enum { OTHERS = sizeof others / sizeof others[0] };
     pthread_t forkers[FORKERS];
 
-    alarm(PATIENCE);
+    alarm(patience(PATIENCE));
     for (unsigned i = 0; i < OTHERS; i++)
         assert_int_equal(pthread_create(&others[i].thread, NULL, others[i].run, others[i].argument),
                          0);

@@ -16,6 +16,7 @@
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
 
+#include "support/patience.h"
 #include "support/self.h"
 #include "support/suite.h"
 
@@ -105,7 +106,7 @@ TEST(a_stack_is_freed)
         _exit(0);
     }
     signal(SIGALRM, end_deadlock);
-    alarm(60);
+    alarm(patience(60));
     while (waitpid(child, &status, 0) != child)
         ;
     alarm(0);

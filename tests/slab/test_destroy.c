@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "support/patience.h"
 #include "support/slab_test.h"
 
 static void *objects[500];
@@ -70,7 +71,7 @@ TEST(does_not_wait_for_others)
     defer_all(other, objects, 100);
     allocate_all(cache, objects, 100);
     free_all(cache, objects, 100);
-    alarm(60);
+    alarm(patience(60));
     assert_int_equal(prudence_cache_destroy(cache), 0);
     alarm(0);
     assert_int_equal(stats_of(other).objects_latent, 100);

@@ -371,7 +371,7 @@ TEST(a_destructor_forks)
 
     callbacks_other_work = NULL; /* the child would lose objects of the worker */
     make_cache(0);
-    alarm(60);
+    alarm(patience(60));
     defer_hundred(40, FORK);
     forked = -1;
     assert_int_equal(prudence_cache_barrier(cache), 0);
@@ -386,4 +386,4 @@ TEST(a_destructor_forks)
 #endif
 
 /* Also pins the threads made later, so that all use the same caches. */
-SUITE(pin_thread(), alarm(110))
+SUITE(pin_thread(), alarm(patience(110)))

@@ -17,6 +17,7 @@
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"
 #include "support/gp_tsan.h"
+#include "support/patience.h"
 #include "support/slab_test.h"
 #include "support/step.h"
 
@@ -141,7 +142,7 @@ static void *fork_now(void *unused)
     int status;
 
     if (child == 0) {
-        alarm(20);
+        alarm(patience(30));
         for (unsigned i = 0; i < 2; i++) {
             prudence_cache_shrink(cache);
             prudence_manual_advance(cache->domain);

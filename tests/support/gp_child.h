@@ -18,10 +18,11 @@
 #include <unistd.h>
 
 #include "support/gp_tsan.h"
+#include "support/patience.h"
 #include "support/self.h"
 #include "support/suite.h"
 
-#define CHILD_PATIENCE 30 /* seconds: valgrind and sanitizers are slow */
+#define CHILD_PATIENCE patience(30) /* seconds: valgrind and sanitizers are slow */
 
 struct child_result {
     int status;         /* from waitpid() */

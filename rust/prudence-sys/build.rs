@@ -83,10 +83,10 @@ fn build() -> Result<(), String> {
     let joined = out.join("joined.o");
     run(compiler().args(["-r", "-nostdlib", "-o"]).arg(&joined).args(&objects))?;
     let object = out.join("prudence.o");
-    run(Command::new("objcopy").arg("--localize-hidden").args([&joined, &object]))?;
+    run(tool("objcopy")?.arg("--localize-hidden").args([&joined, &object]))?;
     let library = out.join("libprudence.a");
     let _ = fs::remove_file(&library);
-    run(Command::new("ar").arg("crs").args([&library, &object]))?;
+    run(tool("ar")?.arg("crs").args([&library, &object]))?;
     println!("cargo:rustc-link-search=native={}", out.display());
     println!("cargo:rustc-link-lib=static=prudence");
     Ok(())
@@ -94,6 +94,11 @@ fn build() -> Result<(), String> {
 
 fn compiler() -> Command {
     Command::new(env::var("CC").unwrap_or_else(|_| "cc".to_string()))
+}
+
+/// A tool for the compiler's machine, which may be another than this one.
+fn tool(name: &str) -> Result<Command, String> {
+    run(compiler().arg(format!("-print-prog-name={name}"))).map(|path| Command::new(path.trim()))
 }
 
 /// All C, without what is for the kernel or for the shared library alone.

@@ -164,7 +164,9 @@ def importer():
 
 
 def compilers():
-    """Pairs of a name and its command, without language and headers."""
+    """Pairs of a name and its command, without language and headers. PRUDENCE_CXX names the only one (tools/test/ports)."""
+    if "PRUDENCE_CXX" in os.environ:
+        return [(os.environ["PRUDENCE_CXX"], [os.environ["PRUDENCE_CXX"]])]
     found = [("g++", ["g++"]), ("clang++", ["clang++"])]
     if LIBCXX.is_dir():
         found.append(("clang++ with libc++", ["clang++", "-stdlib=libc++"]))

@@ -11,7 +11,6 @@
 #include "support/slab_test.h"
 
 #include <signal.h>
-#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -213,7 +212,7 @@ static void choose_all(int number)
 
 static int signals_on_a_small_stack(void *ignored)
 {
-    size_t frame = getauxval(AT_MINSIGSTKSZ) > 3376 ? getauxval(AT_MINSIGSTKSZ) : 3376;
+    size_t least = (size_t)sysconf(_SC_MINSIGSTKSZ), frame = least > 3376 ? least : 3376;
     size_t size = (frame + ROOM + 4095) & ~(size_t)4095;
     char *pages = mmap(NULL, size + 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     stack_t stack = {.ss_sp = pages + 65536 + size - frame - ROOM, .ss_size = frame + ROOM};

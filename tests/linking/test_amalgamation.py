@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+CC = os.environ.get("PRUDENCE_CC", "gcc")  # tools/test/ports: another machine's, whose programs this one runs
+EMULATOR = [os.environ["PRUDENCE_EMULATOR"]] if "PRUDENCE_EMULATOR" in os.environ else []
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 WARNINGS = "-Wall -Wextra -Wpedantic -Wvla -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror".split()
 PROGRAM = """
@@ -71,7 +73,7 @@ class Amalgamation(unittest.TestCase):
         call(ROOT / "tools/amalgamate", cls.folder)
         cls.source = (cls.folder / "prudence.c").read_text()
         cls.header = (cls.folder / "prudence.h").read_text()
-        call("gcc", "-O0", *WARNINGS, "-c", cls.folder / "prudence.c", "-o", cls.folder / "prudence.o")
+        call(CC, "-O0", *WARNINGS, "-c", cls.folder / "prudence.c", "-o", cls.folder / "prudence.o")
 
     def test_names(self):
         core = {name for name in names(BUILD / "members/core.o") if not name.startswith(("prudence_private_", "_."))}
@@ -97,10 +99,10 @@ class Amalgamation(unittest.TestCase):
 
     def test_program(self):
         (self.folder / "program.c").write_text(PROGRAM)
-        for compiler in ("gcc", "g++"):
-            call(compiler, *WARNINGS[:3], "-Werror", "-fsyntax-only", *(["-xc++"] if compiler == "g++" else []), self.folder / "program.c")
-        call("gcc", "-O2", self.folder / "program.c", self.folder / "prudence.o", "-pthread", "-o", self.folder / "program")
-        call(self.folder / "program")
+        for compiler, language in (CC, "c"), (shutil.which(f"{CC[:-2]}++") or "g++", "c++"):
+            call(compiler, *WARNINGS[:3], "-Werror", "-fsyntax-only", "-x", language, self.folder / "program.c")
+        call(CC, "-O2", self.folder / "program.c", self.folder / "prudence.o", "-pthread", "-o", self.folder / "program")
+        call(*EMULATOR, self.folder / "program")
 
     def test_no_copy_of_a_private_name(self):
         """Names that one file defines for itself: C would silently take two variables for one."""

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Guests that take several boots (tools/test/guests.sh, tools/test/aarch64), with an emulator that only plays the guest: each run is
-made once, no boot is longer than it may be, and a boot that is cut off is an error that names it."""
+made once, no boot is longer than it may be, and a boot that is cut off is an error that names it. Under user emulation
+(tools/test/emulation.sh), each program that is not run is counted by its reason."""
 
 import os
 import re
@@ -111,6 +112,47 @@ class Boots(unittest.TestCase):
                                   env={**os.environ, "PRUDENCE_GUEST_SECONDS": seconds or " ", "PATH": f"{self.root}/bin:/usr/bin:/bin"})
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn("PRUDENCE_GUEST_SECONDS is", done.stdout)
+
+
+# What one way prints last, after `leaves_out` and an emulator that answers as the folder's guest_emulator does.
+COUNTS = ('set -euo pipefail; cd "$1"; . tools/test/emulation.sh; leaves_out "too slow" "slow_.*"; emulation_leaves_out "$2" env; '
+          'emulation_runs "$2" env <"$2/runs"; counts_say way; counts_say again')
+ANSWERS = ("threads-after-fork", "own-threads", "seccomp", "fault-kind", "mremap-left", "address-limit", "advice", "own-name", "root-folder")
+
+
+class Counts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        (self.root / "bin").mkdir()
+
+    def program(self, name, text):
+        (self.root / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (self.root / "bin" / name).chmod(0o755)
+
+    def last(self, answers, runs):
+        self.program("guest_emulator", "\n".join(f"echo {answer}" for answer in answers))
+        (self.root / "runs").write_text("".join(f"{run}\n" for run in runs))
+        self.output = subprocess.run(["/bin/bash", "-c", COUNTS, "counts", ROOT, self.root], check=True, text=True, stdout=subprocess.PIPE).stdout
+        *_, way, again = self.output.splitlines()
+        self.assertEqual(again, "again: 0 run, 0 failed, 0 skipped")
+        return way
+
+    def test_each_program_is_counted_once(self):
+        self.program("ok", 'test "$*" = "1 2"')
+        self.program("bad", "exit 3")
+        self.program("unlucky", "echo no luck; exit 77")
+        answers = [f"{'wrong' if name == 'own-name' else 'right'} {name}" for name in ANSWERS]
+        runs = ["ok 1 2", "bad", "unlucky", "slow_one", "inline_slow_one", "heap_test_dump", "unlucky"]
+        self.assertEqual(self.last(answers, runs), "way: 2 run, 1 failed, 5 skipped (QEMU: own-name: 1, no luck: 2, too slow: 2)")
+        self.assertIn("FAIL bad: ", self.output)
+        self.program("heap_test_dump", "true")
+        self.assertEqual(self.last([f"right {name}" for name in ANSWERS], runs[:1] + runs[5:6]), "way: 2 run, 0 failed, 0 skipped")
+
+    def test_emulator_that_does_not_answer(self):
+        self.assertEqual(self.last([f"right {name}" for name in ANSWERS[1:]], []), "way: 1 run, 1 failed, 0 skipped")
+        self.assertIn("guest_emulator", self.output)
 
 
 if __name__ == "__main__":

@@ -475,7 +475,7 @@ TEST(across_fork)
 
 int main(void)
 {
-    if (!OS_HAS_WINDOWS)
+    if (!windows_exist())
         return 77;
     return suite_run(NULL, NULL);
 }

@@ -77,7 +77,7 @@ TEST(threads_make_slabs)
 
 int main(void)
 {
-    if (!OS_HAS_WINDOWS)
+    if (!windows_exist())
         return 77;
     return suite_run(NULL, NULL);
 }

@@ -7,6 +7,14 @@
 
 #include "support/slab_test.h"
 
+/* Whether there are windows here. If not, prints why the test is skipped. */
+static inline bool windows_exist(void)
+{
+    if (!OS_HAS_WINDOWS)
+        puts("this processor has no windows");
+    return OS_HAS_WINDOWS;
+}
+
 /* Checks the address alone. */
 static inline bool is_shown(const struct prudence_cache *cache, const void *object)
 {

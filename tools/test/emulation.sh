@@ -1,16 +1,21 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Sourced by tools/test/aarch64 and tools/test/ports: test programs under QEMU's user emulation, which has no rseq.
+# Sourced by tools/test/aarch64 and tools/test/ports: test programs under QEMU's user emulation, which has no rseq, or as they are.
 #
-#   emulation_leaves_out FOLDER COMMAND...   asks the emulator (the command) by FOLDER/bin/guest_emulator; prints a pattern of the
-#                                            programs that are not run
-#   emulation_runs FOLDER COMMAND...         runs the lines of standard input, each a program of FOLDER/bin with its arguments, by the
-#                                            command, or without one; adds to `ran`, `skipped` and `failed`
+#   leaves_out REASON PATTERN             programs that are not run from now on, but counted as skipped
+#   emulation_leaves_out FOLDER COMMAND...   asks the emulator (the command) by FOLDER/bin/guest_emulator, and leaves out what it spoils
+#   emulation_runs FOLDER COMMAND...      runs the lines of standard input, each a program of FOLDER/bin with its arguments, by the
+#                                         command, or without one
+#   counts_left_out                       counts those lines of standard input that are left out, and prints the others
+#   counts_result NAME STATUS LOG         counts a run that ended so, and prints a line
+#   counts_say NAME                       prints what was counted, and counts anew
+#
+# These count in `ran` (failed, too), `failed` and `skipped`, each skipped one by its reason.
 
 # What is not run under user emulation, for each thing that QEMU may do wrong there. tests/guests/guest_emulator.c asks
 # this QEMU, without the library; what it does right keeps no test away.
 declare -A spoiled=(
-    [threads-after-fork]='api_test_(bare_fork|call|call_fork|fork|fork_handlers|helper_starts|helper_under_load|urcu_compat|urcu_tables_fork)|gp_test_(asking|urcu)|preload_test_(fork|fork_deadlock)|torture_(everything|fork|heap_walk)'
+    [threads-after-fork]='api_test_(bare_fork|call|call_fork|fork|fork_handlers|helper_starts|helper_under_load|urcu_compat|urcu_tables_fork)|gp_test_(asking|urcu)|preload_test_(fork|fork_deadlock)|rust_fork|torture_(everything|fork|heap_walk)'
     [own-threads]='api_test_main_leaves|gp_test_idle|heap_test_background|preload_test_(life|tidy_thread|unshare)' # they are counted, and wake up
     [seccomp]='heap_test_hopeless_sizes|os_test_fallbacks'
     [fault-kind]='heap_test_guard'
@@ -18,46 +23,88 @@ declare -A spoiled=(
     [address-limit]='os_test_(page_refusals|small_regions)|slab_test_window'
     [advice]='api_test_fork_state|heap_test_(export|hardened_misuse)|os_test_(huge_pages|mapping_calls_of_guards)' # DONTFORK, GUARD_INSTALL, HUGEPAGE
     [own-name]='heap_test_(dump|stats_walks)'
-    [root-folder]='heap_test_(careful_open|profile)' # it is that of the packages
+    [root-folder]='heap_test_(careful_open|output_harms_nobody|profile)' # it is that of the packages
 )
-# These fail there for reasons that are not known; under kernels they pass.
-not_under_user='heap_test_output_harms_nobody'
+
+ran=0 failed=0 skipped=0
+declare -A left_out=() reasons=()
+
+leaves_out() {
+    left_out[$1]=$2
+}
 
 emulation_leaves_out() {
-    local folder=$1 answer name pattern=$not_under_user
+    local folder=$1 answer name
     shift
     # QEMU itself writes there, too.
     "$@" "$folder/bin/guest_emulator" 2>"$folder/guest_emulator.log" |
         grep -E '^(right|wrong) ' >"$folder/guest_emulator.answers" || true
     while read -r answer name; do
-        if [ "$answer" = wrong ]; then pattern+="|${spoiled[$name]:?}"; fi
+        if [ "$answer" = wrong ]; then leaves_out "QEMU: $name" "${spoiled[$name]:?}"; fi
     done <"$folder/guest_emulator.answers"
-    echo "$pattern"
+    [ "$(wc -l <"$folder/guest_emulator.answers")" -ne ${#spoiled[@]} ] || return 0
+    ran=$((ran + 1)) failed=$((failed + 1))
+    echo "FAIL guest_emulator: it did not ask all: $folder/guest_emulator.log"
 }
 
-# Whether guest_emulator has asked all.
-emulation_has_answers() {
-    [ "$(wc -l <"$1/guest_emulator.answers")" -eq ${#spoiled[@]} ]
+# Prints why a program is left out; nothing: it is not.
+reason_to_leave_out() {
+    local reason
+    for reason in "${!left_out[@]}"; do
+        if [[ $1 =~ ^(inline_)?(${left_out[$reason]})$ ]]; then echo "$reason" && return; fi
+    done
+}
+
+counts_skip() {
+    skipped=$((skipped + 1))
+    reasons[$2]=$((${reasons[$2]:-0} + 1))
+    echo "skip $1: $2"
+}
+
+counts_result() {
+    case $2 in
+    0) ran=$((ran + 1)) && echo "ok   $1" ;;
+    77) counts_skip "$1" "$(tail -n 1 "$3")" ;;
+    *)
+        ran=$((ran + 1)) failed=$((failed + 1))
+        echo "FAIL $1: $3"
+        tail -n 12 "$3"
+        ;;
+    esac
+}
+
+counts_left_out() {
+    local program arguments reason
+    while read -r program arguments; do
+        reason=$(reason_to_leave_out "$program")
+        if [ -n "$reason" ]; then
+            counts_skip "$program" "$reason" >&2
+        else
+            echo "$program${arguments:+ $arguments}"
+        fi
+    done
+}
+
+counts_say() {
+    local reason list=''
+    while read -r reason; do
+        if [ -n "$reason" ]; then list+="${list:+, }$reason: ${reasons[$reason]}"; fi
+    done < <(printf '%s\n' "${!reasons[@]}" | sort)
+    echo "$1: $ran run, $failed failed, $skipped skipped${list:+ ($list)}"
+    ran=0 failed=0 skipped=0 left_out=() reasons=()
 }
 
 emulation_runs() {
-    local folder=$1 program arguments name log status
+    local folder=$1 program arguments name log reason status
     shift
     while read -r program arguments; do
         name=$program${arguments:+ ${arguments%% *}}
+        reason=$(reason_to_leave_out "$program")
+        if [ -n "$reason" ]; then counts_skip "$name" "$reason" && continue; fi
         log=$folder/${name//[ \/]/_}.log
-        ran=$((ran + 1))
         status=0
         # shellcheck disable=SC2086 # words
-        (cd tests/fuzz && timeout 300 "$@" "$folder/bin/$program" $arguments >"$log" 2>&1 </dev/null) || status=$?
-        case $status in
-        0) echo "ok   $name" ;;
-        77) skipped=$((skipped + 1)) && echo "skip $name: $(tail -n 1 "$log")" ;;
-        *)
-            failed=$((failed + 1))
-            echo "FAIL $name: $log"
-            tail -n 12 "$log"
-            ;;
-        esac
+        (cd tests/fuzz && timeout 900 "$@" "$folder/bin/$program" $arguments >"$log" 2>&1 </dev/null) || status=$?
+        counts_result "$name" $status "$log"
     done
 }

@@ -174,7 +174,9 @@ static int torture(const char *variant, double seconds)
     torture_start(writer, WRITERS, 100);
     torture_start(advancer, callers ? 2 : 1, 0);
     torture_sleep_us((unsigned)(seconds * 1e6));
+    torture_wait_for(&moves);
     torture_wait_for(&kicks);
+    torture_wait_for(&advanced);
     torture_wait_for(&taken_back);
     torture_join();
     for (unsigned i = 0; i < POINTERS; i++)

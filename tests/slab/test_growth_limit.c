@@ -53,8 +53,13 @@ static int reset_limits(void **state)
     return 0;
 }
 
+static uint64_t waits_before;
+
+/* Lets the reader leave while the test waits for it. */
 static void *leave_later(void *reader)
 {
+    while (load_relaxed(&wait_counts.waits) == waits_before)
+        pause_ms(1);
     pause_ms(50);
     sem_post(&((struct held_reader *)reader)->leave);
     return NULL;
@@ -77,7 +82,7 @@ static void the_latent_cache_is_merged_first(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);
     struct held_reader reader = {.domain = NULL};
-    uint64_t grown, waited = waits();
+    uint64_t grown, waited = waits_before = waits();
     unsigned live = allocate_to_the_last(cache);
     pthread_t ender;
 
@@ -100,7 +105,7 @@ static void latent_slabs_are_merged_first(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);
     struct held_reader reader = {.domain = NULL};
-    uint64_t grown, waited = waits();
+    uint64_t grown, waited = waits_before = waits();
     unsigned live = allocate_to_the_last(cache);
     struct cpu_cache *cpu;
     pthread_t ender;
@@ -128,7 +133,7 @@ static void it_waits_for_the_reader_and_does_not_grow(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);
     struct held_reader reader = {.domain = NULL};
-    uint64_t grown, began, waited = waits();
+    uint64_t grown, began, waited = waits_before = waits();
     pthread_t ender;
     unsigned live;
 

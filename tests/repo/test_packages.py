@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: MIT
 """What packages say of the tree is so: each installed file is in one of Debian's packages, each library has a package, prudence-dkms has
 what the module is made of, versions agree, and symbols files follow from the interface. tools/release/deb and
-tools/release/packages (make test-long) build the packages."""
+tools/release/packages (make test-long) build the packages; what the first makes of a trial's results is tested here."""
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/release"))
+import trial  # noqa: E402
+
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 DEBIAN = ROOT / "debian"
 CONTROL = (DEBIAN / "control").read_text()
@@ -83,6 +87,75 @@ class Debian(unittest.TestCase):
         parts = re.search(r"^prudence-y := (.*)$", kbuild, re.M)[1].split()
         self.assertGreater(len(parts), 40)
         self.assertEqual({part.replace(".o", ".c") for part in parts} - there, set())
+
+
+class Traces(unittest.TestCase):
+    """Each change of a root between the installation and the purge is a line."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        for name in ("etc/settings", "usr/bin/tool", "var/lib/dpkg/status", "usr/share/module/__pycache__/module.pyc"):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text("one")
+        (self.root / "usr/link").symlink_to("bin")
+        self.before = trial.files_of(self.root)
+
+    def found(self):
+        return trial.traces(self.before, trial.files_of(self.root))
+
+    def test_nothing(self):
+        self.assertEqual(len(self.before), 10)
+        (self.root / "var/lib/dpkg/status").write_text("two")
+        (self.root / "usr/share/module/__pycache__/module.pyc").write_text("two")
+        self.assertEqual(self.found(), [])
+
+    def test_another_content_of_the_same_size(self):
+        (self.root / "etc/settings").write_text("two")
+        self.assertRegex(self.found()[0], "^/etc/settings has another content: ")
+
+    def test_another_mode(self):
+        (self.root / "usr/bin/tool").chmod(0o4755)
+        self.assertEqual(self.found(), ["/usr/bin/tool has another mode: -rw-r--r--, then -rwsr-xr-x"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change an owner")
+    def test_another_owner(self):
+        os.chown(self.root / "etc", 7, 8)
+        self.assertEqual(self.found(), ["/etc has another owner: 0:0, then 7:8"])
+
+    def test_left_gone_and_another_target(self):
+        (self.root / "usr/local").mkdir()
+        (self.root / "etc/settings").unlink()
+        (self.root / "usr/link").unlink()
+        (self.root / "usr/link").symlink_to("share")
+        self.assertEqual(self.found(), ["/usr/local is left", "/etc/settings is gone", "/usr/link has another content: bin, then share"])
+
+
+class Results(unittest.TestCase):
+    SUMMARY = "autopkgtest [12:00:00]: @@@@@@@@@@@@@@@@@@@@ summary\ntools                PASS\ndkms                 "
+
+    def test_all_passed(self):
+        self.assertEqual(trial.failures(self.SUMMARY + "PASS\n", ["tools", "dkms"]), [])
+
+    def test_one_did_not(self):
+        for said in ("SKIP no headers", "FAIL non-zero exit status 1", "FLAKY"):
+            self.assertEqual(trial.failures(self.SUMMARY + said, ["tools", "dkms"]), [f"test dkms: {said}"])
+        self.assertEqual(trial.failures(self.SUMMARY + "PASS\n", ["tools", "dkms", "more"]), ["test more: did not run"])
+
+    def test_no_summary(self):
+        self.assertEqual(trial.failures("autopkgtest [12:00:00]: test tools\n", ["tools"]), ["autopkgtest wrote no summary"])
+
+    def test_the_kernels_headers_are_wanted(self):
+        """debian/tests/dkms fails where there are none, because its loop would try nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in = Path(folder, "dkms")
+            stand_in.write_text("#!/bin/sh\necho prudence/7.8.9, 6.1.0, x86_64: installed\n")
+            stand_in.chmod(0o755)
+            script = Path(folder, "test")
+            script.write_text((DEBIAN / "tests/dkms").read_text().replace("/lib/modules", f"{folder}/modules"))
+            done = subprocess.run(["sh", script], env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}, text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (1, "0 kernels\n"))
 
 
 class Versions(unittest.TestCase):

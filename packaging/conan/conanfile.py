@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Conan 2: conan create packaging/conan. The option `shared` chooses the library that consumers link; both are installed."""
+"""Conan 2: conan create packaging/conan. The option `shared` chooses which form of the libraries the package has."""
 
 import os
 
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
-from conan.tools.files import copy, rmdir
+from conan.tools.files import copy, rm, rmdir
 
 
 class Prudence(ConanFile):
@@ -48,10 +48,11 @@ class Prudence(ConanFile):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         for folder in ("lib/cmake", "lib/pkgconfig", "share/doc", "share/man"):
             rmdir(self, os.path.join(self.package_folder, folder))
+        rm(self, "*.a" if self.options.shared else "*.so*", os.path.join(self.package_folder, "lib"))
 
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "prudence")
         self.cpp_info.set_property("cmake_target_name", "prudence::prudence" if self.options.shared else "prudence::prudence_static")
         self.cpp_info.set_property("pkg_config_name", "prudence")
-        self.cpp_info.libs = ["prudence"] if self.options.shared else [":libprudence.a"]
+        self.cpp_info.libs = ["prudence"]
         self.cpp_info.system_libs = ["pthread"]

@@ -89,6 +89,16 @@ class MakeInstall(unittest.TestCase):
         self.make("uninstall")
         self.assertEqual(paths(package), [])
 
+    def test_refuses_what_it_may_not_write_to(self):
+        self.prefix.mkdir(mode=0o555)
+        (self.root / "file").write_text("")
+        user = {"user": NOBODY} if os.geteuid() == 0 else {}
+        with self.assertRaisesRegex(AssertionError, f"you may not write to {self.prefix}. Run `sudo make install`"):
+            self.make("install", f"PREFIX={self.prefix}/deeper", **user)
+        with self.assertRaisesRegex(AssertionError, f"{self.root}/file is not a directory"):
+            self.make("install", f"PREFIX={self.root}/file")
+        self.assertFalse((self.checkout / "build").exists())
+
     def test_says_what_the_advisor_lacks(self):
         stand_in = self.root / "bin/pkg-config"
         stand_in.parent.mkdir()
@@ -96,6 +106,17 @@ class MakeInstall(unittest.TestCase):
         stand_in.chmod(0o755)
         said = self.make("install", f"PREFIX={self.prefix}", env={**CLEAN, "PATH": f"{stand_in.parent}:{CLEAN['PATH']}"})
         self.assertRegex(said, r"(?m)^not installed: prudence-advise and prudence-latent, which need.* libjansson-dev")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_by_a_user_below_directories_of_root(self):
+        self.prefix.mkdir()
+        for path in (self.checkout, *self.checkout.rglob("*"), self.prefix):
+            os.chown(path, NOBODY, NOBODY)
+        said = self.make("install", f"PREFIX={self.prefix}", user=NOBODY, group=NOBODY, extra_groups=[])
+        self.assertIn(f"installed: 4 files below {self.prefix} ", said)
+        self.assertTrue((self.prefix / "lib/pkgconfig/prudence.pc").exists())
+        self.make("uninstall", user=NOBODY, group=NOBODY, extra_groups=[])
+        self.assertEqual(paths(self.prefix), [])
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can install from another's checkout")
     def test_nothing_of_the_build_becomes_roots(self):

@@ -95,16 +95,30 @@ class MakeInstall(unittest.TestCase):
         user = {"user": NOBODY} if os.geteuid() == 0 else {}
         with self.assertRaisesRegex(AssertionError, f"you may not write to {self.prefix}. Run `sudo make install`"):
             self.make("install", f"PREFIX={self.prefix}/deeper", **user)
+        (self.checkout / "build").mkdir()
+        (self.checkout / "build/installed.txt").write_text(f"{self.prefix}\n{self.prefix}/file\n")
+        with self.assertRaisesRegex(AssertionError, f"you may not write to {self.prefix}. Run `sudo make uninstall`\n"):
+            self.make("uninstall", **user)
         with self.assertRaisesRegex(AssertionError, f"{self.root}/file is not a directory"):
             self.make("install", f"PREFIX={self.root}/file")
-        self.assertFalse((self.checkout / "build").exists())
+        self.assertEqual(paths(self.checkout / "build"), ["installed.txt"])
+
+    def make_with(self, name, script, *arguments):
+        """Runs make with a stand-in for a program."""
+        stand_in = self.root / "bin" / name
+        stand_in.parent.mkdir()
+        stand_in.write_text(f"#!/bin/sh\n{script}\n")
+        stand_in.chmod(0o755)
+        return self.make(*arguments, env={**CLEAN, "PATH": f"{stand_in.parent}:{CLEAN['PATH']}"})
+
+    def test_a_folder_where_the_loader_looks(self):
+        """The loader knows more than a pipe holds."""
+        said = self.make_with("ldconfig", f"echo '{self.prefix}/lib: (from a file)'; seq 100000", "install", f"PREFIX={self.prefix}")
+        self.assertIn("export PKG_CONFIG_PATH=", said)
+        self.assertNotIn("LD_RUN_PATH", said)
 
     def test_says_what_the_advisor_lacks(self):
-        stand_in = self.root / "bin/pkg-config"
-        stand_in.parent.mkdir()
-        stand_in.write_text('#!/bin/sh\ncase "$*" in *jansson*) exit 1 ;; esac\n')
-        stand_in.chmod(0o755)
-        said = self.make("install", f"PREFIX={self.prefix}", env={**CLEAN, "PATH": f"{stand_in.parent}:{CLEAN['PATH']}"})
+        said = self.make_with("pkg-config", 'case "$*" in *jansson*) exit 1 ;; esac', "install", f"PREFIX={self.prefix}")
         self.assertRegex(said, r"(?m)^not installed: prudence-advise and prudence-latent, which need.* libjansson-dev")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")

@@ -85,7 +85,7 @@ check: setup build ## format, static analysis, layers, licence lines, docs, pros
 	@tools/check/all
 
 install: ## compile the libraries alone, and install them below PREFIX (/usr/local); DESTDIR is respected (docs/how-to/install.md)
-	@DESTDIR="$(abspath $(DESTDIR))" tools/install "$(abspath $(PREFIX))"
+	@DESTDIR="$(DESTDIR)" tools/install "$(PREFIX)"
 
 uninstall: ## remove what the last install put in place
 	@tools/install --remove

@@ -87,7 +87,18 @@ class MakeInstall(unittest.TestCase):
         self.assertFalse(self.prefix.exists())
         self.assertNotIn("export", said)
         self.make("uninstall")
-        self.assertEqual(paths(package), [])
+        self.assertFalse(package.exists())
+
+    def test_spaces_are_refused(self):
+        for variable in ("PREFIX", "DESTDIR"):
+            with self.assertRaisesRegex(AssertionError, "may not contain spaces, .*: '.*a b"):
+                self.make("install", f"{variable}={self.prefix}/a b")
+        self.assertFalse((self.checkout / "build").exists())
+
+    def test_a_relative_prefix(self):
+        self.assertIn(f"below {self.checkout}/here ", self.make("install", "PREFIX=here/"))
+        self.make("uninstall")
+        self.assertFalse((self.checkout / "here").exists())
 
     def test_refuses_what_it_may_not_write_to(self):
         self.prefix.mkdir(mode=0o555)

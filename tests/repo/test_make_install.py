@@ -95,11 +95,6 @@ class MakeInstall(unittest.TestCase):
                 self.make("install", f"{variable}={self.prefix}/a b")
         self.assertFalse((self.checkout / "build").exists())
 
-    def test_a_relative_prefix(self):
-        self.assertIn(f"below {self.checkout}/here ", self.make("install", "PREFIX=here/"))
-        self.make("uninstall")
-        self.assertFalse((self.checkout / "here").exists())
-
     def test_refuses_what_it_may_not_write_to(self):
         self.prefix.mkdir(mode=0o555)
         (self.root / "file").write_text("")
@@ -134,10 +129,11 @@ class MakeInstall(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
     def test_by_a_user_below_directories_of_root(self):
+        """PREFIX may be relative, too."""
         self.prefix.mkdir()
         for path in (self.checkout, *self.checkout.rglob("*"), self.prefix):
             os.chown(path, NOBODY, NOBODY)
-        said = self.make("install", f"PREFIX={self.prefix}", user=NOBODY, group=NOBODY, extra_groups=[])
+        said = self.make("install", "PREFIX=../prefix/", user=NOBODY, group=NOBODY, extra_groups=[])
         self.assertIn(f"installed: 4 files below {self.prefix} ", said)
         self.assertTrue((self.prefix / "lib/pkgconfig/prudence.pc").exists())
         self.make("uninstall", user=NOBODY, group=NOBODY, extra_groups=[])

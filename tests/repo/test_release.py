@@ -174,11 +174,11 @@ class Whole(unittest.TestCase):
         (cls.tarball,) = (cls.folder / "dist").glob("*.tar.gz")
 
     def build(self, place, build):
-        """The installed tree of the tarball, unpacked and built in these folders."""
+        """The installed tree of the tarball, unpacked and built in these folders, with the paths that a debugger sees."""
         place.mkdir(parents=True)
         run("tar", "-xf", self.tarball, "-C", place)
         sources = place / f"prudence-{VERSION}"
-        run("cmake", "-S", sources, "-B", build, "-DCMAKE_BUILD_TYPE=Release")
+        run("cmake", "-S", sources, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS=-g")
         run("cmake", "--build", build, "--parallel", str(os.cpu_count()))
         run("cmake", "--install", build, "--prefix", "/usr", env={**PLAIN, "DESTDIR": str(place / "installed")})
         return place / "installed/usr"
@@ -188,6 +188,8 @@ class Whole(unittest.TestCase):
         other = self.build(self.folder / "some/where else", self.folder / "out")
         self.assertEqual(run("diff", "-r", one, other), "")
         self.assertGreater(len(list(one.rglob("libprudence*"))), 7)
+        for library in ("libprudence.so", "libprudence-malloc.a"):
+            self.assertIn(".debug_line", run("readelf", "--wide", "--sections", next(one.rglob(library))), library)
         self.assertTrue((one / "share/doc/prudence/docs/README.md").exists())
 
     def test_bill_of_materials(self):

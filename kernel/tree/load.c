@@ -23,8 +23,9 @@
  * before NAME FIGURE VALUE...", "CACHE", "TOTALS"), and the frees of SLUB's other caches. "LOAD
  * wall_ns N busy_ns N status N" follows the command; busy_ns is the time of all CPUs less their
  * idle time, in ticks of 10 ms, including the settling after the command. If SAMPLE_MS is not 0,
- * `measure` samples slabs and memory that often and prints "PEAK NAME objects N" for the watched
- * caches and "PEAK memory kb N", the memory that both allocators have from the page allocator.
+ * `measure` samples slabs and memory that often and prints "PEAK NAME kb N" for the watched caches,
+ * the memory of their slabs, and "PEAK memory kb N", what both allocators have from the page
+ * allocator. A cache's slabs are those of both allocators, counted at the same moments.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -48,9 +49,11 @@
 
 #define THREADS_MAX 64
 #define STORM       8
-#define SLUB        "/sys/kernel/slab"
-#define PRUDENCE    "/sys/kernel/debug/prudence"
 #define NS          1000000000ull
+#ifndef SLUB /* folders of figures, which a test has elsewhere */
+#define SLUB     "/sys/kernel/slab"
+#define PRUDENCE "/sys/kernel/debug/prudence"
+#endif
 
 static void check(long result, const char *what)
 {
@@ -290,7 +293,10 @@ static const char *const slub_figures[] = {
 #define WATCHED       (sizeof watched / sizeof *watched)
 #define FIGURES       (sizeof slub_figures / sizeof *slub_figures)
 #define PRUDENCE_MAX  128
-#define TOTAL_OBJECTS 3 /* index of "total_objects" */
+#define PAGE_KB       4
+#define OBJS_PER_SLAB 1 /* indices of these figures */
+#define ORDER         2
+#define TOTAL_OBJECTS 3
 
 static int slub_files[WATCHED][FIGURES]; /* -1 if there is no such file */
 static int meminfo, totals;
@@ -400,7 +406,14 @@ static void print_frees(const char *name, const char *when)
 
 /* ---------------------------------------------------------------------------------------- peaks */
 
-static unsigned long long peaks[WATCHED], peak_kb;
+static unsigned long long peaks[WATCHED], peak_kb; /* KB */
+
+/* Of each watched cache, constant: objects in a slab of SLUB's and its KB, and where Prudence's
+ * figures are, or -1. */
+static struct {
+    unsigned long long objects, kb;
+    int prudence_file;
+} of_slab[WATCHED];
 
 /* Returns the number that follows `word`, or 0. */
 static unsigned long long number_after(const char *text, const char *word)
@@ -408,6 +421,35 @@ static unsigned long long number_after(const char *text, const char *word)
     const char *at = strstr(text, word);
 
     return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+}
+
+static unsigned long long slub_figure(size_t cache, size_t figure)
+{
+    return strtoull(text_of(slub_files[cache][figure]), NULL, 10);
+}
+
+static void prepare_samples(void)
+{
+    for (size_t i = 0; i < WATCHED; i++) {
+        of_slab[i].objects = slub_figure(i, OBJS_PER_SLAB);
+        of_slab[i].kb = (unsigned long long)PAGE_KB << slub_figure(i, ORDER);
+        of_slab[i].prudence_file = -1;
+        for (size_t j = 0; j < prudence_count; j++)
+            if (!strcmp(watched[i], prudence_files[j].name))
+                of_slab[i].prudence_file = prudence_files[j].file;
+    }
+}
+
+/* Returns the memory of the slabs that both allocators have now for a watched cache. */
+static unsigned long long kb_of(size_t cache)
+{
+    unsigned long long objects = of_slab[cache].objects, kb = 0;
+    const char *text;
+
+    if (objects)
+        kb = slub_figure(cache, TOTAL_OBJECTS) / objects * of_slab[cache].kb;
+    text = text_of(of_slab[cache].prudence_file);
+    return kb + number_after(text, "\nslabs_now") * number_after(text, "\nslab_size") / 1024;
 }
 
 static void sample(void)
@@ -418,17 +460,17 @@ static void sample(void)
     if (kb > peak_kb)
         peak_kb = kb;
     for (size_t i = 0; i < WATCHED; i++) {
-        unsigned long long objects = strtoull(text_of(slub_files[i][TOTAL_OBJECTS]), NULL, 10);
+        unsigned long long now_kb = kb_of(i);
 
-        if (objects > peaks[i])
-            peaks[i] = objects;
+        if (now_kb > peaks[i])
+            peaks[i] = now_kb;
     }
 }
 
 static void print_peaks(void)
 {
     for (size_t i = 0; i < WATCHED; i++)
-        printf("PEAK %s objects %llu\n", watched[i], peaks[i]);
+        printf("PEAK %s kb %llu\n", watched[i], peaks[i]);
     printf("PEAK memory kb %llu\n", peak_kb);
 }
 
@@ -470,6 +512,7 @@ static int measure(unsigned sample_ms, unsigned settle_ms, char **command)
     for_each_in(SLUB, print_frees, "before");
     nap(settle_ms);
     print_watched("before");
+    prepare_samples();
     if (sample_ms)
         sample();
     begin = now();

@@ -32,7 +32,7 @@ def guest(allocations=50000, refills=500, slabs=40, ours=False, peak=640, busy=1
     """What the guest prints; `ours`: filp is Prudence's."""
     theirs = 0 if ours else allocations
     text = [f"SLUB before filp {SIZES} total_objects 64 alloc_fastpath 100 alloc_slowpath 0 free_fastpath 60 free_slowpath 0 alloc_slab 4 free_slab 0",
-            "LOAD wall_ns 2000000 busy_ns %d status 0" % busy, f"PEAK filp objects {64 if ours else peak}", "PEAK memory kb 4000",
+            "LOAD wall_ns 2000000 busy_ns %d status 0" % busy, f"PEAK filp kb {peak // 4 + 16 * ours}", "PEAK memory kb 4000",
             f"SLUB after filp {SIZES} total_objects 64 alloc_fastpath {100 + theirs - theirs // 10} alloc_slowpath {theirs // 10} free_fastpath {60 + theirs} "
             f"free_slowpath 0 alloc_from_partial {(refills - slabs) * (not ours)} cpu_partial_drain {refills * (not ours)} alloc_slab {4 + slabs * (not ours)} "
             f"free_slab {slabs * (not ours)}"]
@@ -40,7 +40,7 @@ def guest(allocations=50000, refills=500, slabs=40, ours=False, peak=640, busy=1
         text.insert(1, "CACHE before filp allocations 0")
         text.insert(1, "TOTALS before page_bytes 0")
         text += [f"CACHE after filp object_size 200 object_stride 256 slab_size 4096 allocations {allocations} hits {allocations - refills} "
-                 f"hits_after_merge 50 frees 0 deferred_frees {allocations} object_cache_churns {churns} slab_churns 2 slabs_now 20 slabs_peak {peak // 16} "
+                 f"hits_after_merge 50 frees 0 deferred_frees {allocations} object_cache_churns {churns} slab_churns 2 slabs_now 20 slabs_peak 9000 "
                  "objects_live 0", "TOTALS after page_bytes 81920"]
     return "\n".join(text) + "\n"
 
@@ -107,6 +107,30 @@ class Reading(unittest.TestCase):
         found = figures.of_prudence(run, "filp")
         self.assertEqual((found["hits"], found["fast_hits"], found["deferred"], found["peak_kb"], found["kb"]), (49500, 49450, 50000, 160 + 16, 80 + 16))
         self.assertEqual(figures.deferred_share(run), 1)
+
+    def test_peaks_are_of_the_load(self):
+        """Prudence's `slabs_peak` counts since boot, so it says nothing of a load; and a run of counts without samples has failed."""
+        run = figures.read(guest(ours=True, peak=320), "counts")
+        self.assertEqual(figures.of_prudence(run, "filp")["peak_kb"], 80 + 16)
+        with self.assertRaisesRegex(figures.Incomplete, "no line PEAK"):
+            figures.read(guest().replace("PEAK", "peak"), "counts")
+
+    def test_the_guest_samples_the_slabs_of_both_allocators(self):
+        """Files that stand for the kernel's; the command makes Prudence's figures grow."""
+        with tempfile.TemporaryDirectory() as folder:
+            slub, ours = Path(folder, "slub/filp"), Path(folder, "prudence")
+            slub.mkdir(parents=True)
+            ours.mkdir()
+            for name, value in {"objs_per_slab": 16, "order": 1, "total_objects": 64}.items():
+                (slub / name).write_text(f"{value} N0={value}\n")
+            (ours / "totals").write_text("page_bytes               4096\n")
+            shown = "object_size 200\nslab_size                8192\nslabs_now                %2d\nslabs_peak               9000\n"
+            (ours / "filp").write_text(shown % 1)
+            subprocess.run(["gcc", "-O1", "-Werror", "-pthread", f'-DSLUB="{folder}/slub"', f'-DPRUDENCE="{folder}/prudence"', "-o", f"{folder}/load",
+                            ROOT / "kernel/tree/load.c"], check=True)
+            grow = f"printf '{shown % 30}'".replace("\n", "\\n") + f" >{ours}/filp"
+            said = subprocess.run([f"{folder}/load", "measure", "1", "0", "sh", "-c", grow], capture_output=True, text=True, check=True).stdout
+        self.assertIn("PEAK filp kb 272\n", said)  # 4 slabs of SLUB's, 30 of ours, each 8 KB
 
     def test_of_locks(self):
         """What /proc/lock_stat prints, by what the guest's script makes of it."""

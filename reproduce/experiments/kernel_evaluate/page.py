@@ -17,7 +17,8 @@ NOTES = [
     "Counts: a kernel whose SLUB counts (SLUB_STATS), on emulated CPUs that run in turn; a nanosecond is an instruction, of whichever CPU. A hit is an allocation that goes neither to the node nor to the page "
     "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; "
     "SLUB's flushes are drains of a CPU's partial slabs. Slab churns are pairs of slabs made and given back.",
-    "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 2 ms.",
+    "Peaks are samples of both sides during the load, one in 2 ms. Those of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before "
+    "it changed.",
     "Latency: one emulated CPU that counts instructions, one thread that reads the clock before and after each operation. What interrupts an "
     "operation is in it: callbacks, grace periods, the timer, Prudence's helper.",
     "Locks: a kernel that counts how often each is taken (LOCK_STAT), and by another CPU than the time before. With Prudence, the nodes' are those of both allocators. CPUs are emulated in turn, so "

@@ -208,25 +208,42 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(said(990, 1020), ["undecided", "does not hold"])
         self.assertEqual(said(), ["not measured", "not measured"])
 
-    def test_the_attack(self):
-        runs = both({}, load="open_close")
-        self.assertEqual([verdict for verdict, _ in verdict.attack(runs, TWO)], ["does not hold", "undecided"])
-        for run in runs:
-            run["peak_kb"] -= 1000 * (run["side"] == "prudence")
-        self.assertEqual(verdict.attack(runs, TWO)[1][0], "holds")
+    def gone(self, turn, side="slub", **more):
+        return {"out_of_memory": True, "mode": "counts", "load": "attack", "side": side, "round": turn, "cpus": 2, "nodes": 1, "transactions": 1} | more
+
+    def attacked(self, load="attack", operations=plan.LOADS["attack"].transactions, ours=0):
+        """Two rounds of both sides; ours needs so many KB more."""
+        return [run | {"transactions": operations, "peak_kb": run["peak_kb"] + ours * (run["side"] == "prudence")} for run in both({}, load=load)]
+
+    def test_memory_under_the_attack(self):
+        for ours, word in ((0, "undecided"), (-1000, "holds"), (1000, "does not hold")):
+            self.assertEqual(verdict.less_memory(self.attacked(ours=ours), TWO)[0], word)
+        self.assertEqual(verdict.less_memory([], TWO)[0], "not measured")
+        for side, word in (("slub", "holds"), ("prudence", "does not hold")):  # a side that ran out beside one that ended
+            ended = [run for run in self.attacked() if run["side"] != side]
+            self.assertEqual(verdict.less_memory([*ended, self.gone(0, side), self.gone(1, side)], TWO)[0], word)
+            self.assertEqual(verdict.less_memory([self.gone(0, side)], TWO)[0], "not measured")
 
     def test_memory_that_ran_out_is_a_finding(self):
-        """The first of 3.4 has three verdicts: all of SLUB's rounds ran out of memory, some did, none did."""
-        runs = both({}, load="open_close")
-        rounds = sorted({run["round"] for run in runs})
-        def gone(turn, side="slub", why="Out of memory: Killed process 71 (load)", **more):
-            return evaluate.skipped_of("x", why) | {"mode": "counts", "load": "open_close", "side": side, "round": turn, "cpus": 2, "nodes": 1} | more
-        self.assertEqual(verdict.attack(runs, TWO, [gone(rounds[-1] + 1)])[0][0], "undecided")
-        alone = [run for run in runs if run["side"] == "prudence"]
-        verdicts = verdict.attack(alone, TWO, [gone(turn) for turn in rounds])
-        self.assertEqual([verdict for verdict, _ in verdicts], ["holds", "not measured"])
-        for other in (gone(9, "prudence"), gone(9, why="it has no line LOAD"), gone(9, load="epoll"), gone(9, cpus=4), gone(9, mode="checked")):
-            self.assertEqual(verdict.attack(runs, TWO, [other])[0][0], "does not hold")
+        """All of SLUB's rounds ran out of memory, some did, none did, none that was long enough did, there is none."""
+        runs, short = self.attacked(), self.attacked("open_close", 200000)
+        ours = [run for run in runs if run["side"] == "prudence"]
+        all_gone = [self.gone(0), self.gone(1)]
+        for found, gone, word in ((ours, all_gone, "holds"), (ours + short, all_gone, "holds"), (runs, [self.gone(2)], "undecided"),
+                                     (runs, [], "does not hold"), (short, [], "undecided"), (self.attacked(operations=100), [], "undecided"),
+                                     ([], [], "not measured"), ([], [self.gone(0, load="open_close")], "holds")):
+            self.assertEqual(verdict.exhausts(found + gone, TWO)[0], word)
+        for other in (self.gone(9, "prudence"), self.gone(9, load="epoll"), self.gone(9, cpus=4), self.gone(9, mode="checked")):
+            self.assertEqual(verdict.exhausts([*runs, other], TWO)[0], "does not hold")
+
+    def test_the_attack_has_the_papers_memory_and_length(self):
+        """It is in no run that does not name it, and in no other mode."""
+        def request(*more):
+            return evaluate.parse_arguments(["--cpus", "4", *more])
+        self.assertNotIn("attack", request().load)
+        self.assertEqual({mode for mode, *_ in evaluate.runs_of(request("--load", "attack"))}, {"counts"})
+        self.assertEqual(evaluate.machine_of("counts", plan.LOADS["attack"], request())["memory"], 4 * 4032)
+        self.assertEqual(round(plan.LOADS["attack"].transactions * 4307 / 1e9), 196)
 
 
 class Disturbance(unittest.TestCase):
@@ -358,9 +375,22 @@ class Runs(unittest.TestCase):
 
     def test_machines_of_modes(self):
         request = self.request("x", "--cpus", "4", "--nodes", "2")
-        self.assertEqual(evaluate.machine_of("instructions", request), {"cpus": 1, "nodes": 1, "memory": 1024})
-        self.assertEqual(evaluate.machine_of("wall", request), {"cpus": 4, "nodes": 2, "memory": 1024})
-        self.assertEqual(evaluate.machine_of("checked", request), {"cpus": 4, "nodes": 2, "memory": 2048})
+        self.assertEqual(evaluate.machine_of("instructions", plan.LOADS["epoll"], request), {"cpus": 1, "nodes": 1, "memory": 1024})
+        self.assertEqual(evaluate.machine_of("wall", plan.LOADS["epoll"], request), {"cpus": 4, "nodes": 2, "memory": 1024})
+        self.assertEqual(evaluate.machine_of("checked", plan.LOADS["epoll"], request), {"cpus": 4, "nodes": 2, "memory": 2048})
+
+    def test_memory_that_ran_out_is_a_result_of_counts(self):
+        """And a failure in another mode, as any other complaint is one in counts."""
+        for said, mode, result in (("Out of memory: Killed process 71 (load)", "counts", {"out_of_memory": True}),
+                                   ("Kernel panic - not syncing: System is deadlocked on memory", "counts", {"out_of_memory": True}),
+                                   ("Out of memory: Killed process 71 (load)", "checked", None), ("WARNING: of this test", "counts", None),
+                                   ("Out of memory: Killed process 71 (load)\nBUG: of this test", "counts", None)):
+            def session(_, environment, __, said=said):
+                Path(environment["CONSOLE"]).write_text(f"[   3.1] {said}\n")
+                return 1, ""
+            with tempfile.TemporaryDirectory() as folder, mock.patch.object(evaluate.keep, "run_session", session):
+                run = evaluate.boot(mode, plan.LOADS["epoll"], "slub", 0, self.request(folder), Path(folder), [], Path(folder) / "run.json")
+            self.assertEqual(run if result else "failed" in run, result or True)
 
     def test_lockdep_has_to_last(self):
         """The last line of the guest's script, with what /proc/lockdep_stats says."""

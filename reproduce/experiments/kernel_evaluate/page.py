@@ -213,9 +213,9 @@ def disturbance(runs, scale):
     return sorted(cells, key=lambda cell: cell["subject"].split(":")[0])
 
 
-def sections_of(runs, scale, skipped):
+def sections_of(runs, scale):
     """[(name of the CSV, title, rows)]"""
-    checked = {machine: verdict.of_counts(runs, machine, scale, skipped) for machine in verdict.machines_of(runs)}
+    checked = {machine: verdict.of_counts(runs, machine, scale) for machine in verdict.machines_of(runs)}
     found = [("findings", "Findings of the paper, on each machine", verdicts(checked) if len(checked) > 1 else [])]
     found += [(re.sub(r"\W+", "-", f"findings {machine}".lower()), f"Findings of the paper ({machine})", lines) for machine, lines in checked.items()]
     return [section for section in (*found, ("findings-instructions", "Findings of the paper (instructions)", verdict.of_instructions(runs)),
@@ -267,7 +267,7 @@ def report(documents, made):
     if len({one["scale"] for one in documents}) > 1:
         raise Refused("files of different scales")
     runs = [run for one in documents for run in one["runs"]]
-    sections = sections_of(runs, document["scale"], [one for found in documents for one in found["skipped"]])
+    sections = sections_of(runs, document["scale"])
     made.page(document, "The paper's evaluation, in Linux 6.1", made.picture(draw(runs)), [section[1:] for section in sections], NOTES,
               [f'prudence {document["prudence"]}', f'scale {document["scale"]:g}'], headline(sections))
     made.tables({name: cells for name, _, cells in sections})

@@ -55,7 +55,8 @@ def die(text):
 
 def parse_arguments(arguments):
     parser = Parser("kernel-evaluate", "The paper's evaluation: its loads in a Linux whose caches are SLUB's or Prudence's, the same transactions on a fresh boot.")
-    parser.add_names("--load", plan.LOADS, "only these of " + ", ".join(plan.LOADS))
+    parser.add_names("--load", plan.LOADS, "only these of " + ", ".join(plan.LOADS) + "; attack takes hours, and runs only if it is named",
+                     [name for name, load in plan.LOADS.items() if not load.asked])
     parser.add_names("--mode", MODES, ", ".join(f"{name} ({mode.what})" for name, mode in MODES.items()) + "; all is the default")
     parser.add_names("--side", plan.SIDES, f"of {', '.join(plan.SIDES)}: kfree_rcu is SLUB with kfree_rcu for call_rcu, slub_lists is SLUB with per-CPU lists of "
                      f"{plan.LIST} objects, no_preflush and no_hasten are Prudence without pre-flush, and with grace periods that wait for ticks "
@@ -109,10 +110,11 @@ def kernel_of(mode):
     return KERNELS / f"6.1-tree/build-{MODES[mode].kind}/arch/x86/boot/bzImage"
 
 
-def machine_of(mode, request):
+def machine_of(mode, load, request):
     """CPUs, nodes and memory of a guest."""
     one = MODES[mode].one_cpu
-    return {"cpus": 1 if one else request.cpus, "nodes": 1 if one else request.nodes, "memory": max(request.memory, MODES[mode].memory)}
+    cpus = 1 if one else request.cpus
+    return {"cpus": cpus, "nodes": 1 if one else request.nodes, "memory": max(request.memory, MODES[mode].memory, cpus * load.cpu_mb)}
 
 
 def append_of(side):
@@ -127,16 +129,16 @@ def identity_of(mode, load, side, request, work):
         digest.update(file.read_bytes())
     digest.update(append_of(side).encode())
     digest.update(plan.script_of(load, side, request.scale, mode).encode())
-    return {"digest": digest.hexdigest(), **machine_of(mode, request)}
+    return {"digest": digest.hexdigest(), **machine_of(mode, load, request)}
 
 
 # -------------------------------------------------------------------------------------------------- a run
 
 def boot(mode, load, side, turn, request, work, disks, place):
-    """What the guest printed, as figures. A run that is repeated says the same to the instruction, so rounds differ in their random numbers."""
+    """What the guest printed, as figures; of counts, that memory ran out is a result, too. A run that is repeated says the same to the instruction, so rounds differ in their random numbers."""
     script = work / f"script-{place.stem}"
     script.write_text(plan.script_of(load, side, request.scale, mode))
-    machine = machine_of(mode, request)
+    machine = machine_of(mode, load, request)
     devices = ["-machine", "nvdimm=on", "-m", f"slots={len(disks)},maxmem={machine['memory'] + DISKS_MB}M"]
     for i, disk in enumerate(reversed(disks)):  # the guest's first is the last named
         devices += ["-object", f"memory-backend-file,id=disk{i},mem-path={disk},size={disk.stat().st_size},share=off",
@@ -152,6 +154,8 @@ def boot(mode, load, side, turn, request, work, disks, place):
     complaints = [line for word in COMPLAINTS for line in said.splitlines() if word in line]
     if mode == "checked" and not status and plan.LOCKDEP_LASTED not in printed:
         complaints.append("lockdep did not last until the end")
+    if mode == "counts" and complaints and all(any(words in line for words in OUT_OF_MEMORY) for line in complaints):
+        return {"out_of_memory": True}
     if status or complaints:
         return {"failed": "\n".join([*complaints[:5], *printed.splitlines()[-8:]])}
     try:
@@ -163,12 +167,13 @@ def boot(mode, load, side, turn, request, work, disks, place):
 def runs_of(request):
     """Rounds outermost, sides innermost, so that both sides meet the same disturbance."""
     return [(mode, load, side, turn) for turn in range(request.rounds) for mode in request.mode if not (turn and MODES[mode].once)
-            for load in request.load if has(MODES[mode], plan.LOADS[load]) for side in request.side]
+            for load in request.load if has(mode, plan.LOADS[load]) for side in request.side]
 
 
-def has(mode, load):
-    """Instructions of loads that are not the paper's are told by tools/kernel/tree figures, exactly."""
-    return (load.paper or mode.others) and (load.own or not mode.own)
+def has(name, load):
+    """Whether the mode of that name has the load. Instructions of loads that are not the paper's are told by tools/kernel/tree figures, exactly."""
+    mode = MODES[name]
+    return (load.paper or mode.others) and (load.own or not mode.own) and (not load.modes or name in load.modes)
 
 
 def run_once(mode, load, side, turn, request, work, disks, place):
@@ -187,25 +192,17 @@ def run_all(request, work, disks):
 
 def run_modes(request, modes, jobs, work, disks):
     """(runs, what is skipped)"""
-    folder, tasks, where = request.folder / "runs", [], {}
+    folder, tasks = request.folder / "runs", []
     for mode, name, side, turn in runs_of(request):
         if mode not in modes:
             continue
         identity = identity_of(mode, plan.LOADS[name], side, request, work)
         file = f"{mode}-{identity['cpus']}x{identity['nodes']}-{name}-{side}-{turn}"
         run = functools.partial(run_once, mode, plan.LOADS[name], side, turn, request, work, disks, folder / f"{file}.json")
-        title = f"{mode}, {name}, {side}, round {turn + 1}"
-        where[title] = {"mode": mode, "load": name, "side": side, "round": turn, "cpus": identity["cpus"], "nodes": identity["nodes"]}
-        tasks.append(keep.Task(file, title, (mode, name), identity, run))
+        tasks.append(keep.Task(file, f"{mode}, {name}, {side}, round {turn + 1}", (mode, name), identity, run))
     runs, failed = keep.run_all("kernel-evaluate", tasks, folder, jobs)
     return ([run | {"cpus": run["identity"]["cpus"], "nodes": run["identity"]["nodes"]} for run in runs],
-            [skipped_of(title, why) | where[title] for title, why in failed])
-
-
-def skipped_of(title, why):
-    """A run without figures. That memory ran out is what one of the paper's findings asks."""
-    gone = any(words in why for words in OUT_OF_MEMORY)
-    return {"subject": title, "why": "memory ran out" if gone else "the run failed", "out_of_memory": gone}
+            [{"subject": title, "why": "the run failed"} for title, _ in failed])
 
 
 def document_of(request, runs, failed):

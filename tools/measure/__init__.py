@@ -16,5 +16,5 @@ A measurement is one file, or a folder of plan (what is run), run (the command),
     compare  growth  malloc  structures, and those of reproduce/experiments: acdc  evaluate  kernel_evaluate  variants
 What other programs run has a report alone:
     bench (prudence-bench)  summary (tools/bench/all)
-    kernel (tools/kernel/bench)  kernel_rfc (tools/kernel/rfc)  kernel_tree (tools/kernel/tree)
+    kernel (tools/kernel/bench; verdicts: kernel_verdict)  kernel_rfc (tools/kernel/rfc)  kernel_tree (tools/kernel/tree)
 """

@@ -7,6 +7,7 @@ import platform
 import re
 import statistics
 
+from . import kernel_verdict
 from .keep import write
 from .page import text_table
 from .pictures import OURS, THEIRS, plt
@@ -61,6 +62,16 @@ def pair_cells(rows, key):
     return [line(name, lambda size, name=name: f"{middles[name, size]:,.0f}", name) for name in SUBJECTS] + [
         line(f"{other} / prudence", lambda size, other=other: f'{middles[other, size] / middles["prudence", size]:.1f}', other, "prudence")
         for other in ("call_rcu", "kfree_rcu")]
+
+
+def deviation_cells(rows):
+    """Mean and standard deviation of the rounds, as the paper's Figure 6 has them; nothing of a single round."""
+    sizes, cells = sorted({row["size"] for row in rows}), {}
+    for (subject, size), some in group(rows, "subject", "size").items():
+        values = [row["ns_per_pair"] for row in some]
+        if len(values) > 1:
+            cells.setdefault(subject, {})[f"{size} B"] = f"{statistics.mean(values):,.0f} ± {statistics.stdev(values):,.1f}"
+    return [{"subject": subject} | {f"{size} B": found.get(f"{size} B", "–") for size in sizes} for subject, found in cells.items()]
 
 
 ENDURANCE_FIGURES = {  # of a row, and how it is shown
@@ -160,6 +171,9 @@ def sections_of(rows):
             yield f"{kernel}, {run}, {boot}: {unit} a pair", pair_cells(some, "ns_per_pair")
         if run == "pairs":
             yield f"{kernel}, {run}, {boot}: {unit} a pair, with all that is left for later", pair_cells(some, "busy_ns_per_pair")
+            for (count,), same in group(some, "pairs").items():
+                yield f"{kernel}, {count:,} pairs, {boot}: {unit} a pair, mean and standard deviation", deviation_cells(same)
+                yield f"{kernel}, findings of Figure 6, {count:,} pairs, {boot}", kernel_verdict.findings(same, run)
         if run in ("mix", "mix-peak"):
             cells_of = mix_cells if run == "mix" else peak_cells
             for (pace,), same in group(some, "pace").items():
@@ -168,6 +182,8 @@ def sections_of(rows):
                 yield f"{kernel}, {what}, {boot}, {how}", cells_of(same)
         elif run == "endurance":
             yield f"{kernel}, endurance, {boot}", endurance_cells(some)
+            mine = [row for row in rows if (row["kernel"], row["boot"]) == (kernel, boot) and row["run"] in (run, "sample")]
+            yield f"{kernel}, findings of Figure 3, {boot}", kernel_verdict.findings(mine, run)
 
 
 def report(rows, made):

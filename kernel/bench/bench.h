@@ -83,8 +83,9 @@ u64 worker_most(size_t offset);
 /* Returns the memory in use on the machine. */
 u64 used_kb(void);
 
-/* --- one run each: pairs.c, remote.c, endurance.c, mix.c, misses.c --- */
+/* --- one run each: pairs.c, latency.c, remote.c, endurance.c, mix.c, misses.c --- */
 void run_pairs(void);
+void run_latency(void);
 void run_mixes(void);
 
 /* Return 0 or an error. */

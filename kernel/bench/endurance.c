@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Replaces list entries for some seconds and samples the memory in use, like the paper's Figure
- * 3. */
+/* Replaces list entries for some seconds and samples the memory in use and RCU's grace periods, like
+ * the paper's Figure 3. */
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
@@ -8,6 +8,8 @@
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
+#include <linux/rculist.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -18,12 +20,17 @@
 
 #define ENTRIES 256
 
+struct entry {
+    struct headed headed;  /* a reclaimer may write it while readers follow `link` */
+    struct list_head link;
+};
+
 /* Retries a failed allocation after a tick, until memory is available or the run ends. Each attempt
  * already waits for memory. */
-static char *alloc_at_last(struct worker *worker)
+static struct entry *alloc_at_last(struct worker *worker)
 {
     unsigned long began = jiffies;
-    char *new = worker->subject->alloc(worker->size);
+    struct entry *new = worker->subject->alloc(worker->size);
 
     while (!new && !READ_ONCE(stop)) {
         WRITE_ONCE(worker->failed, worker->failed + 1);
@@ -34,37 +41,52 @@ static char *alloc_at_last(struct worker *worker)
     return new;
 }
 
-/* Replaces entries of the worker's own list without giving up, like the paper's updaters. */
-static int do_endurance(struct worker *worker)
+static void fill(struct worker *worker, struct list_head *list)
 {
-    const struct subject *subject = worker->subject;
-    void **list = kvcalloc(ENTRIES, sizeof(*list), GFP_KERNEL);
+    struct entry *new;
     unsigned int i;
 
-    while (list && !READ_ONCE(stop)) {
-        for (i = 0; i < ENTRIES; i++) {
-            char *new = alloc_at_last(worker);
+    for (i = 0; i < ENTRIES && (new = alloc_at_last(worker)); i++)
+        list_add_tail_rcu(&new->link, list);
+}
 
-            if (!new)
-                break;
-            WRITE_ONCE(*new, (char)i);
-            if (list[i])
-                subject->release(list[i]);
-            list[i] = new;
-            WRITE_ONCE(worker->done, worker->done + 1);
-        }
+/* Replaces each entry once, unless the run ends. Publishes the new one by rcu_assign_pointer(), as
+ * list_replace_rcu() does. */
+static void replace_all(struct worker *worker, struct list_head *list)
+{
+    struct entry *old, *next;
+
+    list_for_each_entry_safe(old, next, list, link) {
+        struct entry *new = alloc_at_last(worker);
+
+        if (!new)
+            return;
+        list_replace_rcu(&old->link, &new->link);
+        worker->subject->release(old);
+        WRITE_ONCE(worker->done, worker->done + 1);
+    }
+}
+
+/* Updates the worker's own list without giving up, like the paper's updaters. */
+static int do_endurance(struct worker *worker)
+{
+    struct entry *old, *next;
+    LIST_HEAD(list);
+
+    fill(worker, &list);
+    while (!READ_ONCE(stop)) {
+        replace_all(worker, &list);
         cond_resched();
     }
-    for (i = 0; list && i < ENTRIES; i++)
-        if (list[i])
-            subject->release(list[i]);
-    kvfree(list);
+    list_for_each_entry_safe(old, next, &list, link)
+        worker->subject->release(old);
     return 0;
 }
 
 struct sample {
     u32 ms;
     u32 used_kb;
+    u32 normal, expedited; /* grace periods since the run began */
     u64 done;
 };
 
@@ -75,7 +97,14 @@ struct history {
     u64 before, peak, area; /* KB; `area` in KB x ms */
     u64 kills;              /* by the OOM killer, before the run */
     u32 failed_ms;          /* time of the first failed allocation, or 0 */
+    struct rcu_gp_oldstate began;
 };
+
+/* Returns the number of grace periods between two snapshots of RCU's counters. */
+static u32 grace_periods(unsigned long before, unsigned long after)
+{
+    return (u32)((after - before) >> 2); /* the lowest two bits are the state */
+}
 
 static u64 oom_kills(void)
 {
@@ -91,7 +120,11 @@ static void note_sample(struct history *history, u64 start)
 {
     struct sample *sample = &history->samples[history->count++];
     u32 before = history->count > 1 ? sample[-1].ms : 0;
+    struct rcu_gp_oldstate periods;
 
+    get_state_synchronize_rcu_full(&periods);
+    sample->normal = grace_periods(history->began.rgos_norm, periods.rgos_norm);
+    sample->expedited = grace_periods(history->began.rgos_exp, periods.rgos_exp);
     sample->ms = (u32)div_u64(ktime_get_ns() - start, NSEC_PER_MSEC);
     sample->used_kb = (u32)used_kb();
     sample->done = worker_sum(offsetof(struct worker, done));
@@ -105,6 +138,7 @@ static void endurance_watch(struct history *history)
 {
     u64 start = ktime_get_ns();
 
+    get_state_synchronize_rcu_full(&history->began);
     while (history->count < history->most && ktime_get_ns() - start < (u64)seconds * NSEC_PER_SEC) {
         note_sample(history, start);
         usleep_range(9000, 11000);
@@ -119,9 +153,10 @@ static void endurance_print(const struct subject *subject, const struct history 
     for (i = 0; i < history->count; i += step)
         pr_info(
             "BENCH "
-            "{\"run\":\"sample\",\"subject\":\"%s\",\"ms\":%u,\"used_kb\":%u,\"updates\":%llu}\n",
+            "{\"run\":\"sample\",\"subject\":\"%s\",\"ms\":%u,\"used_kb\":%u,\"updates\":%llu,"
+            "\"grace_periods\":%u,\"expedited\":%u}\n",
             subject->name, history->samples[i].ms, history->samples[i].used_kb,
-            history->samples[i].done);
+            history->samples[i].done, history->samples[i].normal, history->samples[i].expedited);
     pr_info(
         "BENCH "
         "{\"run\":\"endurance\",\"subject\":\"%s\",\"cpus\":%u,\"tasks\":%u,\"reader_ms\":%u,"
@@ -137,7 +172,7 @@ static void endurance_print(const struct subject *subject, const struct history 
 
 static int endure(const struct subject *subject, struct history *history)
 {
-    size_t size = max_t(size_t, only_size ? only_size : 512, subject->least);
+    size_t size = max_t(size_t, only_size ? only_size : 512, sizeof(struct entry));
     int error = workers_start(do_endurance, subject, size, tasks);
 
     if (error)

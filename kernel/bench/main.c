@@ -6,8 +6,10 @@
  *
  *   pairs      allocate and defer at once on all CPUs (the paper's Figure 6), for each size and
  *              subject, in `rounds` interleaved rounds
- *   endurance  replace the entries of a list on each CPU for `seconds` with one subject, sampling
- *              the memory in use every 10 ms (Figure 3). With `reader_ms`, a reader with sections
+ *   latency    the same with each pair timed, for three sizes: medians, percentiles, the slowest
+ *   endurance  replace the entries of a list on each CPU (rcu_assign_pointer) for `seconds` with
+ *              one subject, sampling the memory in use and the grace periods every 10 ms (Figure
+ *              3). With `reader_ms`, a reader with sections
  *              of that length makes grace periods as long
  *   mix        file-like, socket-like and tree-rebalancing use with the shares of deferred frees
  *              of Figure 12, in `rounds` interleaved rounds; counters of both allocators (Figures 7
@@ -61,6 +63,8 @@ static int measure(void)
 
     if (!strcmp(run, "pairs"))
         run_pairs();
+    else if (!strcmp(run, "latency"))
+        run_latency();
     else if (!strcmp(run, "remote"))
         return run_remote();
     else if (!strcmp(run, "misses"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from measure import kernel_verdict  # noqa: E402 (the path comes first)
+from measure import kernel, kernel_verdict  # noqa: E402 (the path comes first)
 
 WHERE = {"kernel": "6.1", "boot": "icount"}
 HOLDS, FAILS, UNDECIDED, MISSING = "holds", "does not hold", "undecided", "not measured"
@@ -93,6 +93,33 @@ class Figure3(unittest.TestCase):
     def test_ours_stays_the_same(self):
         for ours, word in (([(FLAT,), (STARTS,)], HOLDS), ([(RISING,)], FAILS), ([(FLAT, 1)], FAILS), ([(FLAT,), (RISING,)], UNDECIDED), ([([],)], MISSING)):
             self.assertEqual(self.judged([(RISING,)], ours)[2], word)
+
+
+class Latency(unittest.TestCase):
+    def judged(self, p999, most=(9, 9)):
+        """Of rounds: how many times as long with call_rcu."""
+        rows = [WHERE | {"run": "latency", "subject": subject, "size": 64, "round": turn, "p999_ns": 100 * slow, "most_ns": 100 * slowest}
+                for turn, both in enumerate(zip(p999, most)) for subject, (slow, slowest) in (("prudence", (1, 1)), ("call_rcu", both))]
+        return list(words(rows, "latency").values())
+
+    def test_slow_pairs(self):
+        for times, word in (([2, 3], HOLDS), ([0.5, 0.4], FAILS), ([2, 0.5], UNDECIDED), ([], None)):
+            found = self.judged(times)
+            self.assertEqual(found, [word, HOLDS] if word else [])
+        self.assertEqual(self.judged([2, 2], [0.5, 0.5]), [HOLDS, FAILS])
+
+
+class Hurry(unittest.TestCase):
+    def hurried(self, periods, expedited=lambda i: 0):
+        """When, in ms, of samples with so many grace periods in all."""
+        samples = [{"ms": 10 * i, "grace_periods": periods(i), "expedited": expedited(i)} for i in range(40)]
+        return [one["ms"] for one in kernel.hurried(samples)]
+
+    def test_where_rcu_hurries_is_marked(self):
+        self.assertEqual(self.hurried(lambda i: i), [])
+        self.assertEqual(self.hurried(lambda i: i + 9 * (i >= 30)), [300])                  # more at once
+        self.assertEqual(self.hurried(lambda i: i, lambda i: int(i >= 20)), [200])         # an expedited one
+        self.assertEqual(kernel.hurried([{"ms": i, "used_kb": 1} for i in range(40)]), [])  # a file from before they were counted
 
 
 class Report(unittest.TestCase):

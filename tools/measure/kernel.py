@@ -24,6 +24,9 @@ NOTES = [
     "missing there, ten instructions a pair and more: look at the loop's figures. init_on_alloc: the kernel writes "
     "zeros into what is allocated, whoever allocates it.",
     "kfree_rcu and call_rcu need a head of 16 bytes in the object; at 8 bytes they get 16.",
+    "Latency: a clock is read before and after each pair, and what interrupts the pair is in its time. A figure is at most 1/16 too small (but the slowest). "
+    "With several CPUs they are emulated at once, each by a thread of a machine that may be busy: ratios of medians of many rounds at best.",
+    "A cross in the picture of the update storm: an expedited grace period ended, or grace periods came twice as often as at first.",
     "Memory: used pages of the guest, every 10 ms, while every CPU replaces entries of its own list of "
     "512-byte objects. All allocations may wait and reclaim before they fail, and a failed one is tried again a tick "
     "later, whoever made it. A reader that stays 100 ms in each of its sections makes grace periods as long.",
@@ -72,6 +75,14 @@ def deviation_cells(rows):
         if len(values) > 1:
             cells.setdefault(subject, {})[f"{size} B"] = f"{statistics.mean(values):,.0f} ± {statistics.stdev(values):,.1f}"
     return [{"subject": subject} | {f"{size} B": found.get(f"{size} B", "–") for size in sizes} for subject, found in cells.items()]
+
+
+LATENCY_FIGURES = {name: (lambda row, key=key: row[key], "{:,.0f}") for name, key in (
+    ("half are faster than", "p50_ns"), ("99 %", "p99_ns"), ("99.9 %", "p999_ns"), ("99.99 %", "p9999_ns"), ("slowest", "most_ns"))}
+
+
+def latency_cells(rows):
+    return [{"subject": f"{size} B, {subject}"} | spreads(some, LATENCY_FIGURES) for (size, subject), some in group(rows, "size", "subject").items()]
 
 
 ENDURANCE_FIGURES = {  # of a row, and how it is shown
@@ -146,6 +157,28 @@ def draw_lines(axis, rows, points_of, style, **words):
     axis.legend(frameon=False, fontsize=8)
 
 
+HURRY = 2  # times as many grace periods as at first
+
+
+def hurried(samples):
+    """Where RCU hurries: samples since whose forerunner an expedited grace period ended, or grace periods were HURRY times as frequent as in the first
+    tenth of the run."""
+    def rate(one, other):
+        return (other["grace_periods"] + other["expedited"] - one["grace_periods"] - one["expedited"]) / max(other["ms"] - one["ms"], 1)
+    if len(samples) < 20 or not all("expedited" in one for one in samples):
+        return []
+    usual = rate(samples[0], samples[len(samples) // 10])
+    return [other for one, other in zip(samples, samples[1:]) if other["expedited"] > one["expedited"] or usual and rate(one, other) >= HURRY * usual]
+
+
+def mark_hurried(axis, rows):
+    for (subject,), some in group(rows, "subject").items():
+        if found := hurried(some):
+            axis.plot([row["ms"] / 1e3 for row in found], [row["used_kb"] / 1024 for row in found], "x", color=COLOURS[subject], markersize=5,
+                      label=f"{subject}: RCU hurries")
+    axis.legend(frameon=False, fontsize=8)
+
+
 def draw(rows):
     kernels = sorted({row["kernel"] for row in rows})
     figure, axes = plt.subplots(len(kernels), 4, figsize=(22, 4.4 * len(kernels)), constrained_layout=True, squeeze=False)
@@ -160,6 +193,7 @@ def draw(rows):
         for axis, ((boot,), some) in zip(line[2:], group(samples, "boot").items()):
             draw_lines(axis, some, lambda rows: [(row["ms"] / 1e3, row["used_kb"] / 1024) for row in rows], {},
                        title=f"{kernel}\nupdate storm, {boot}", xlabel="seconds", ylabel="memory used, MB")
+            mark_hurried(axis, some)
     return figure
 
 
@@ -174,6 +208,9 @@ def sections_of(rows):
             for (count,), same in group(some, "pairs").items():
                 yield f"{kernel}, {count:,} pairs, {boot}: {unit} a pair, mean and standard deviation", deviation_cells(same)
                 yield f"{kernel}, findings of Figure 6, {count:,} pairs, {boot}", kernel_verdict.findings(same, run)
+        if run == "latency":
+            yield f"{kernel}, latency, {boot}: {unit} of one pair", latency_cells(some)
+            yield f"{kernel}, findings of latency, {boot}", kernel_verdict.findings(some, run)
         if run in ("mix", "mix-peak"):
             cells_of = mix_cells if run == "mix" else peak_cells
             for (pace,), same in group(some, "pace").items():

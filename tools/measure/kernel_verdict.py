@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether the paper's Figures 3 and 6 hold in a kernel, by the rows of tools/kernel/bench of one kernel and one boot. Each verdict has a reason.
+"""Whether the paper's Figures 3 and 6, and what it says of spikes (3.2), hold in a kernel, by the rows of tools/kernel/bench of one kernel and one boot. Each verdict has a reason.
 
 The paper's SLUB frees by call_rcu; kfree_rcu is judged likewise, as what Linux has had since."""
 
@@ -100,7 +100,23 @@ def figure_3(rows, peer):
             ("Prudence's memory stays the same after the start", (all_rounds(not grows(run) for run in ours), memory_of(ours) if ours else ""))]
 
 
-FIGURES = {"pairs": ("Figure 6", figure_6), "endurance": ("Figure 3", figure_3)}
+# ------------------------------------------------------------------------------------------------------------ 3.2
+
+LATENCIES = {"one pair in a thousand": "p999_ns", "the slowest pair": "most_ns"}
+
+
+def latency(rows, peer):
+    """Claims on pairs with each of them timed, of all sizes."""
+    found = {}
+    for row in rows:
+        found.setdefault(row["size"], {}).setdefault(row["round"], {})[row["subject"]] = row
+    sides = {size: [(turn[peer], turn[OURS]) for turn in turns.values() if peer in turn and OURS in turn] for size, turns in sorted(found.items())}
+    return [(f"{what} is faster than with {peer}",
+             judge([(f"{size} B", [change(one[figure], ours[figure]) for one, ours in both]) for size, both in sides.items() if both], 0, ""))
+            for what, figure in LATENCIES.items()]
+
+
+FIGURES = {"pairs": ("Figure 6", figure_6), "endurance": ("Figure 3", figure_3), "latency": ("3.2", latency)}
 
 
 def findings(rows, run):

@@ -33,7 +33,7 @@ test-long: ## the same with a minute for each torture test, larger models, mutan
 	@tools/setup --aarch64
 	@tools/setup --ports
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep PRUDENCE_BUILDS=whole tools/test/all
-	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel/test 6.1 6.12 7.2 6.1-rt 6.1-debug
+	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel/test 6.1 6.12 7.2 newest 6.1-rt 6.1-debug
 	@tools/test/slices
 	@tools/kernel/check
 	@tools/test/mutants

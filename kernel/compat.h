@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Hides the differences between kernels 6.1 to 7.2. Timers and trace macros have their own
+/* Hides the differences between kernels 6.1 to 7.3. Timers and trace macros have their own
  * headers. */
 #ifndef PRUDENCE_COMPAT_H
 #define PRUDENCE_COMPAT_H

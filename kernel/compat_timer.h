@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Hides the differences between the timers of kernels 6.1 to 7.2. */
+/* Hides the differences between the timers of kernels 6.1 to 7.3. */
 #ifndef PRUDENCE_COMPAT_TIMER_H
 #define PRUDENCE_COMPAT_TIMER_H
 

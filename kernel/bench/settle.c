@@ -34,36 +34,39 @@ static bool idle_time_is_known(void)
     return false;
 }
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
-bool settle_start(void)
+/* Finds the address of a function that is not exported to modules, with a probe. */
+static void *address_of(const char *name)
 {
-    return idle_time_is_known();
-}
-
-/* Waits until all objects passed to kfree_rcu are free, including those in sheaves (from 6.18
- * on). */
-static void settle_kfree_rcu(void)
-{
-    kvfree_rcu_barrier();
-}
-#else
-/* Scan function of kfree_rcu's shrinker, which is not exported to modules. It starts the work that
- * frees the objects gathered on each CPU, as the kernel's own timer does after five seconds. */
-static unsigned long (*hand_on)(struct shrinker *shrinker, struct shrink_control *control);
-
-/* Finds the function's address with a probe. */
-bool settle_start(void)
-{
-    struct kprobe probe = {.symbol_name = "kfree_rcu_shrink_scan"};
+    struct kprobe probe = {.symbol_name = name};
     int error = register_kprobe(&probe);
 
     if (error) {
-        pr_err("cannot wait for kfree_rcu: no %s (%d)\n", probe.symbol_name, error);
-        return false;
+        pr_err("cannot wait for kfree_rcu: no %s (%d)\n", name, error);
+        return NULL;
     }
-    hand_on = (void *)probe.addr;
     unregister_kprobe(&probe);
-    return idle_time_is_known();
+    return probe.addr;
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+/* Waits until all objects passed to kfree_rcu are free, including those in sheaves (from 6.18 on).
+ * Modules may call kvfree_rcu_barrier() up to 7.2 only. */
+static void (*settle_kfree_rcu)(void);
+
+bool settle_start(void)
+{
+    settle_kfree_rcu = address_of("kvfree_rcu_barrier");
+    return settle_kfree_rcu && idle_time_is_known();
+}
+#else
+/* Scan function of kfree_rcu's shrinker. It starts the work that frees the objects gathered on each
+ * CPU, as the kernel's own timer does after five seconds. */
+static unsigned long (*hand_on)(struct shrinker *shrinker, struct shrink_control *control);
+
+bool settle_start(void)
+{
+    hand_on = address_of("kfree_rcu_shrink_scan");
+    return hand_on && idle_time_is_known();
 }
 
 /* The batches that one call starts wait for a grace period (a callback), and then for a worker. A

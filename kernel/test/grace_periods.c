@@ -4,6 +4,7 @@
 #include <linux/kthread.h>
 #include <linux/rcupdate.h>
 
+#include "gp_numbers.h"
 #include "test.h"
 
 #define ROUNDS   3
@@ -21,14 +22,14 @@ static int expedite(void *begun)
 
 /* Returns whether a grace period, normal or expedited, has begun since `before` was taken. Waits
  * for up to a second; one requested by others may be in progress and wait for the reader. */
-static bool has_begun(const struct rcu_gp_oldstate *before, bool expedited)
+static bool has_begun(const struct rcu_gp_seq *before, bool expedited)
 {
-    struct rcu_gp_oldstate now;
+    struct rcu_gp_seq now;
     unsigned int i;
 
     for (i = 0; i < 50; i++) {
         get_state_synchronize_rcu_full(&now);
-        if (expedited ? now.rgos_exp != before->rgos_exp : now.rgos_norm != before->rgos_norm)
+        if (expedited ? now.GP_EXP != before->GP_EXP : now.GP_NORM != before->GP_NORM)
             return true;
         msleep(20);
     }
@@ -37,7 +38,7 @@ static bool has_begun(const struct rcu_gp_oldstate *before, bool expedited)
 
 static bool defer_beside_an_expedited_one(struct prudence_cache *cache)
 {
-    struct rcu_gp_oldstate before;
+    struct rcu_gp_seq before;
     struct task_struct *other;
     unsigned int i;
     bool begun = false, beside;

@@ -22,6 +22,7 @@
 #include <linux/timer.h>
 
 #include "compat_timer.h"
+#include "gp_numbers.h"
 
 static unsigned int seconds = 5;
 module_param(seconds, uint, 0444);
@@ -47,7 +48,7 @@ struct element {
     u64 generation;
     u64 inverse;         /* ~generation, last in the object */
     unsigned long stamp; /* cookie at the deferral, for ages */
-    struct rcu_gp_oldstate full;
+    struct rcu_gp_seq full;
     u32 deferred;
     u32 was_deferred;
 };

@@ -44,7 +44,7 @@ struct prudence_domain {
 };
 
 static struct prudence_domain rcu;
-struct rcu_gp_oldstate gp_near;
+struct rcu_gp_seq gp_near;
 
 static void gp_ask(struct tasklet_struct *tasklet)
 {
@@ -97,15 +97,15 @@ static unsigned long next_number(unsigned long newest)
  * written first, as the kernel does from 6.15 on ("rcu: Fix get_state_synchronize_rcu_full()
  * GP-start detection").
  */
-static void take_state(struct rcu_gp_oldstate *state)
+static void take_state(struct rcu_gp_seq *state)
 {
     if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)) {
         get_state_synchronize_rcu_full(state);
         return;
     }
     smp_mb(); /* orders earlier unlinks before these grace periods */
-    state->rgos_norm = next_number(rcu_get_gp_seq());
-    state->rgos_exp = next_number(rcu_exp_batches_completed());
+    state->GP_NORM = next_number(rcu_get_gp_seq());
+    state->GP_EXP = next_number(rcu_exp_batches_completed());
 }
 
 /* Returns whether the number was reached, or is further ahead than a pending number can be:
@@ -123,12 +123,12 @@ static bool is_over(unsigned long newest, unsigned long number)
  * number 8 ahead for one that has been over for long, so objects were handed out at once. (6.15
  * changed both functions.)
  */
-bool gp_kernel_is_over(const struct rcu_gp_oldstate *state)
+bool gp_kernel_is_over(const struct rcu_gp_seq *state)
 {
     if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0))
-        return poll_state_synchronize_rcu_full((struct rcu_gp_oldstate *)state);
-    if (!is_over(rcu_get_gp_seq(), state->rgos_norm) &&
-        !is_over(rcu_exp_batches_completed(), state->rgos_exp))
+        return poll_state_synchronize_rcu_full((struct rcu_gp_seq *)state);
+    if (!is_over(rcu_get_gp_seq(), state->GP_NORM) &&
+        !is_over(rcu_exp_batches_completed(), state->GP_EXP))
         return false;
     /* orders the grace period, whose number is written after a fence, before the caller's
      * accesses */
@@ -149,16 +149,16 @@ static bool is_requested(unsigned long normal, unsigned long newest)
 }
 
 /* Requests the normal grace period, once. Few expedited ones end between two requests made here. */
-static noinline void request(const struct rcu_gp_oldstate *state)
+static noinline void request(const struct rcu_gp_seq *state)
 {
     unsigned long newest = load_relaxed(&rcu.requested);
 
-    stay_near(&gp_near.rgos_norm, state->rgos_norm);
-    stay_near(&gp_near.rgos_exp, state->rgos_exp);
+    stay_near(&gp_near.GP_NORM, state->GP_NORM);
+    stay_near(&gp_near.GP_EXP, state->GP_EXP);
     do
-        if (is_requested(state->rgos_norm, newest))
+        if (is_requested(state->GP_NORM, newest))
             return;
-    while (!compare_exchange(&rcu.requested, &newest, state->rgos_norm));
+    while (!compare_exchange(&rcu.requested, &newest, state->GP_NORM));
     add_relaxed(&rcu.stats.cookies, 1);
     store_relaxed(&rcu.wanted, 1u);
     irq_work_queue(&rcu.irq_work); /* full fence, or an earlier irq_work is still to run */
@@ -166,13 +166,13 @@ static noinline void request(const struct rcu_gp_oldstate *state)
 
 gp_cookie gp_snapshot(struct prudence_domain *domain)
 {
-    struct rcu_gp_oldstate state;
+    struct rcu_gp_seq state;
 
     (void)domain;
     take_state(&state);
-    if (unlikely(!is_requested(state.rgos_norm, load_relaxed(&rcu.requested))))
+    if (unlikely(!is_requested(state.GP_NORM, load_relaxed(&rcu.requested))))
         request(&state);
-    return (gp_cookie){(uint64_t)(uint32_t)state.rgos_exp << 32 | (uint32_t)state.rgos_norm};
+    return (gp_cookie){(uint64_t)(uint32_t)state.GP_EXP << 32 | (uint32_t)state.GP_NORM};
 }
 
 /* Does nothing, because gp_snapshot() requested the grace period. */
@@ -206,10 +206,10 @@ void gp_push(void)
  * still. */
 static unsigned long next_of_all(void)
 {
-    struct rcu_gp_oldstate state;
+    struct rcu_gp_seq state;
 
     take_state(&state);
-    return state.rgos_norm + state.rgos_exp;
+    return state.GP_NORM + state.GP_EXP;
 }
 
 /* Asks at most once until the next grace period has begun. */
@@ -325,7 +325,7 @@ void gp_kernel_start(void)
     INIT_WORK(&rcu.work, ask_in_thread);
     gp_hasten_start();
     take_state(&gp_near);
-    rcu.requested = gp_near.rgos_norm - 1; /* older than any to come */
+    rcu.requested = gp_near.GP_NORM - 1; /* older than any to come */
     rcu.expedited = next_of_all() - 1;
 }
 

@@ -14,6 +14,7 @@
 #ifndef GP_KERNEL_POLL_H
 #define GP_KERNEL_POLL_H
 
+#include "gp_numbers.h"
 #include "os/os.h"
 
 /* No miss of a caller ends a grace period sooner. */
@@ -23,10 +24,10 @@
 #define GP_BATCH_OBJECTS 128
 #define GP_BATCH_BYTES   ((size_t)256 << 10)
 
-extern struct rcu_gp_oldstate gp_near; /* each number by itself; atomic */
+extern struct rcu_gp_seq gp_near; /* each number by itself; atomic */
 
 /* gp.c: returns whether one of the two numbers has been reached. */
-bool gp_kernel_is_over(const struct rcu_gp_oldstate *state);
+bool gp_kernel_is_over(const struct rcu_gp_seq *state);
 
 static inline unsigned long gp_complete_number(const unsigned long *near, uint64_t low)
 {
@@ -38,11 +39,11 @@ static inline unsigned long gp_complete_number(const unsigned long *near, uint64
 /* Contains a full fence when true, which is more than gp.h asks for. */
 static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
 {
-    struct rcu_gp_oldstate state;
+    struct rcu_gp_seq state;
 
     (void)domain;
-    state.rgos_norm = gp_complete_number(&gp_near.rgos_norm, cookie.value);
-    state.rgos_exp = gp_complete_number(&gp_near.rgos_exp, cookie.value >> 32);
+    state.GP_NORM = gp_complete_number(&gp_near.GP_NORM, cookie.value);
+    state.GP_EXP = gp_complete_number(&gp_near.GP_EXP, cookie.value >> 32);
     return gp_kernel_is_over(&state);
 }
 

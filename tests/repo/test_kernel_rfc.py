@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # REUSE-IgnoreStart (what follows has such lines in texts of files)
-"""The patch to SLUB (kernel/rfc/, docs/adr/0098) is well-formed, small, and touches nothing but SLUB; tools/kernel/patch puts patches in and takes
+"""The patches to SLUB (kernel/rfc/, docs/adr/0098) are well-formed, small, touch little, and go through git am; tools/kernel/patch puts patches in and takes
 them out. Whether it applies to Debian's source is asked by tools/kernel/rfc, which downloads it."""
 
+import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -13,7 +15,9 @@ import test_kernel_tree as tree
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RFC = ROOT / "kernel/rfc"
-LINES_MAX = 300
+CHANGES_MAX = 300
+FILES = {"mm/slub.c", "mm/slab.h", "mm/slab_common.c", "lib/tests/slub_kunit.c",
+         "kernel/rcu/tree.c", "include/linux/rcutree.h", "include/linux/rcutiny.h"}
 PATCHES = [RFC / name for name in RFC.joinpath("series").read_text().split()]
 
 
@@ -29,27 +33,38 @@ class Patch(unittest.TestCase):
     def test_it_has_its_argument(self):
         for i, patch in enumerate(PATCHES, 1):
             head = patch.read_text().split("\n---\n")[0]
-            self.assertRegex(head.split("\n")[1], rf"^Subject: \[RFC PATCH {i}/{len(PATCHES)}\] mm/slub: \S")
-            self.assertLessEqual(max(map(len, head.splitlines()[2:])), 75)
+            self.assertRegex(head.split("\n")[1], r"^From: .* <.*>$")
+            self.assertRegex(head.split("\n")[2], rf"^Subject: \[RFC PATCH {i}/{len(PATCHES)}\] (rcu, )?mm/slub: \S")
+            self.assertLessEqual(max(map(len, head.splitlines()[3:])), 75)
 
-    def test_it_is_small_and_touches_slub_alone(self):
+    def test_it_is_small_and_touches_slub_and_rcu_alone(self):
         for patch in PATCHES:
             text = patch.read_text()
-            self.assertLess(text.count("\n"), LINES_MAX)
-            self.assertLessEqual(set(tree.files_of(text)), {"mm/slub.c", "mm/slab.h", "mm/slab_common.c"})
+            self.assertLess(len(re.findall(r"^[-+](?![-+] )", text, re.MULTILINE)), CHANGES_MAX)
+            self.assertLessEqual(set(tree.files_of(text)), FILES)
 
     def test_it_goes_in_and_out_again(self):
-        """On as much of its files as it tells itself."""
-        with tempfile.TemporaryDirectory() as folder:
-            files = {path: hunks for patch in PATCHES for path, hunks in tree.files_of(patch.read_text()).items()}
-            for path, hunks in files.items():
-                file = Path(folder, "source", path)
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(tree.file_with(hunks, False))
-            for arguments, after in (([RFC], True), ([RFC], True), ([], False)):
-                subprocess.run([ROOT / "tools/kernel/patch", folder, *arguments], check=True)
+        """Each by itself, on as much of its files as it tells."""
+        for patch in PATCHES:
+            with self.subTest(patch.name), tempfile.TemporaryDirectory() as folder:
+                alone = Path(folder, "alone")
+                alone.mkdir()
+                shutil.copy(patch, alone)
+                alone.joinpath("series").write_text(patch.name + "\n")
+                files = tree.files_of(patch.read_text())
                 for path, hunks in files.items():
-                    self.assertEqual(Path(folder, "source", path).read_text(), tree.file_with(hunks, after))
+                    file = Path(folder, "source", path)
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_text(tree.file_with(hunks, False))
+                for arguments, after in (([alone], True), ([alone], True), ([], False)):
+                    subprocess.run([ROOT / "tools/kernel/patch", folder, *arguments], check=True)
+                    for path, hunks in files.items():
+                        self.assertEqual(Path(folder, "source", path).read_text(), tree.file_with(hunks, after))
+
+    def test_git_takes_them_as_mail(self):
+        for patch in PATCHES:
+            read = subprocess.run(["git", "mailinfo", "/dev/null", "/dev/null"], input=patch.read_text(), capture_output=True, text=True, check=True)
+            self.assertRegex(read.stdout, r"Author: \S.*\nEmail: \S+@\S+\nSubject: \S")
 
     def test_what_does_not_apply_is_named(self):
         with tempfile.TemporaryDirectory() as folder:

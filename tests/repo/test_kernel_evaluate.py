@@ -208,6 +208,20 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(said(990, 1020), ["undecided", "does not hold"])
         self.assertEqual(said(), ["not measured", "not measured"])
 
+    def test_latency_beside_each_peer(self):
+        """In all rounds, in some, in none; beside peers that were measured; on one CPU and on several."""
+        def run(side, p999, turn, load="epoll", mode="latency", cpus=1):
+            return {"mode": mode, "load": load, "side": side, "round": turn, "cpus": cpus, "nodes": 1, "latency": {"p999_ns": p999, "most_ns": p999}}
+        for pair in plan.PEERS:
+            for ours, word in (((50, 60), "holds"), ((200, 300), "does not hold"), ((50, 200), "undecided"), ((100, 100), "undecided")):
+                for mode, cpus, where in (("latency", 1, "one emulated CPU"), ("latency_wall", 4, "4 CPUs")):
+                    runs = [run(side, value, turn, mode=mode, cpus=cpus) for turn, one in enumerate(ours) for side, value in zip(pair, (100, one))]
+                    first, *_ = found = verdict.of_latency(runs)
+                    self.assertEqual((first["the paper"], first["verdict"]),
+                                     (f"one operation in a thousand is faster beside {pair[0]}, one thread, {where}", word))
+                    self.assertEqual(len(found), 2)
+        self.assertEqual(verdict.of_latency([run("slub", 100, 0)]), [])
+
     def gone(self, turn, side="slub", **more):
         return {"out_of_memory": True, "mode": "counts", "load": "attack", "side": side, "round": turn, "cpus": 2, "nodes": 1, "transactions": 1} | more
 
@@ -369,7 +383,8 @@ class Runs(unittest.TestCase):
     def test_modes_choose_loads(self):
         def chosen(mode):
             return {load for _, load, _, _ in evaluate.runs_of(self.request("x", "--load", ",".join(plan.LOADS), "--mode", mode))}
-        self.assertEqual(chosen("latency"), {"open_close", "tcp_crr", "epoll", "names", "names_storm"})
+        for mode in ("latency", "latency_wall"):
+            self.assertEqual(chosen(mode), {"open_close", "tcp_crr", "epoll", "names", "names_storm"})
         self.assertEqual(chosen("instructions"), set(plan.PAPER))
         self.assertEqual(chosen("counts"), set(plan.LOADS))
 

@@ -19,7 +19,7 @@ def pairs(words):
         raise Incomplete(f"a line is damaged: {' '.join(words)}") from None
 
 
-WANTED = {"locks": ("locks", "LOCK"), "latency": ("latency", "LATENCY"), "counts": ("peaks", "PEAK")}  # that only these modes have, and its lines
+WANTED = {"locks": ("locks", "LOCK"), "latency": ("latency", "LATENCY"), "latency_wall": ("latency", "LATENCY"), "counts": ("peaks", "PEAK")}  # that only these modes have, and its lines
 
 
 def read(text, mode=None):

@@ -146,10 +146,20 @@ def by_clock(runs):
 LATENCIES = {"half are faster than": "p50_ns", "99 %": "p99_ns", "99.9 %": "p999_ns", "99.99 %": "p9999_ns", "slowest": "most_ns"}
 
 
-def latency(runs):
+def latency(runs, pair=plan.PAIR, mode="latency"):
     """How long an operation of one thread takes, and what came between."""
-    return [{"subject": load.name, **{title: both(rounds, lambda run, figure=figure: run["latency"][figure]) for title, figure in LATENCIES.items()},
-             "rounds": str(len(rounds))} for load, _, rounds in measured(runs, "latency", [verdict.ONE], known=plan.LOADS)]
+    return [{"subject": load.name, **({"on": str(machine)} if mode != "latency" else {}),
+             **{title: both(rounds, lambda run, figure=figure: run["latency"][figure]) for title, figure in LATENCIES.items()}, "rounds": str(len(rounds))}
+            for load, machine, rounds in measured(runs, mode, pair=pair, known=plan.LOADS)]
+
+
+def latency_sections(runs):
+    """Beside each peer."""
+    for pair in plan.PEERS:
+        name = "latency" + f"-{pair[0]}".replace("_", "-") * (pair != plan.PAIR)
+        sides = " → ".join("SLUB" if side == "slub" else side.capitalize() if side == "prudence" else side for side in pair)
+        yield name, f"Latency of one operation, one thread, one emulated CPU, instructions, {sides}", latency(runs, pair)
+        yield f"{name}-wall", f"Latency of one operation, one thread of several CPUs, ns of the emulator's wall time, {sides}", latency(runs, pair, "latency_wall")
 
 
 # Prudence without a part of it.
@@ -195,7 +205,7 @@ def other_side(runs, name, side):
 
 def other_sides(runs):
     """What else SLUB can be compared with."""
-    return [cell for name in plan.LOADS for side in plan.SIDES if side not in (*plan.PAIR, *WITHOUT) for cell in other_side(runs, name, side)]
+    return [cell for name in plan.LOADS for side in plan.SIDES if side not in (*plan.PAIR, *WITHOUT) and not side.startswith("prudence") for cell in other_side(runs, name, side)]
 
 
 def verdicts(checked):
@@ -219,11 +229,12 @@ def sections_of(runs, scale):
     found = [("findings", "Findings of the paper, on each machine", verdicts(checked) if len(checked) > 1 else [])]
     found += [(re.sub(r"\W+", "-", f"findings {machine}".lower()), f"Findings of the paper ({machine})", lines) for machine, lines in checked.items()]
     return [section for section in (*found, ("findings-instructions", "Findings of the paper (instructions)", verdict.of_instructions(runs)),
+                                    ("findings-latency", "Findings of the paper (latency)", verdict.of_latency(runs)),
                                     ("caches", "Caches, SLUB → Prudence", caches(runs, scale)),
                                     ("disturbance", "Disturbance: a load alone → beside a storm in another cache", disturbance(runs, scale)),
                                     ("memory", "Deferred frees (Figure 12) and memory, SLUB → Prudence", whole_runs(runs)),
                                     ("throughput", "Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
-                                    ("latency", "Latency of one operation, instructions, SLUB → Prudence", latency(runs)),
+                                    *latency_sections(runs),
                                     ("wall", "Throughput by the emulator's wall time, SLUB → Prudence", by_clock(runs)),
                                     ("locks", "Locks (3.1), of 1,000 transactions, SLUB → Prudence", locks(runs)),
                                     *((side.replace("_", "-"), title, without(side, runs, scale)) for side, title in WITHOUT.items()),

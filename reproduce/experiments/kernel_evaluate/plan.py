@@ -21,6 +21,9 @@ class Side:
     setup: str = "true"
 
 
+NOCBS = "rcu_nocbs=all"  # callbacks are called by threads, not by interrupts
+NORMAL = "rcupdate.rcu_normal_after_boot=1"  # no expedited grace periods
+
 SIDES = {
     "slub": Side(""),
     "prudence": Side("prudence_tree=all"),
@@ -29,8 +32,14 @@ SIDES = {
                        f"radix_tree_node; do echo {LIST} >/sys/kernel/slab/$cache/cpu_partial || exit 1; done"),
     "no_preflush": Side("prudence_tree=all prudence.preflush=0"),
     "no_hasten": Side("prudence_tree=all prudence.hasten=0"),
+    "nocbs": Side(NOCBS),
+    "prudence_nocbs": Side(f"prudence_tree=all {NOCBS}"),
+    "normal": Side(NORMAL),
+    "prudence_normal": Side(f"prudence_tree=all {NORMAL}"),
 }
 PAIR = ("slub", "prudence")  # what the paper compares
+# Whose latencies are compared: SLUB as it is, or with kfree_rcu, or with RCU set otherwise; and Prudence with RCU set likewise.
+PEERS = (PAIR, ("kfree_rcu", "prudence"), ("nocbs", "prudence_nocbs"), ("normal", "prudence_normal"))
 # As tools/kernel/tree has it: the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants some (ab) has
 # the kernel collect jitter for a second, a thousand million instructions, some per cent more or fewer each time.
 BOTH = "cgroup.memory=nokmem slab_nomerge rcutree.gp_preinit_delay=0 random.trust_cpu=on"
@@ -108,7 +117,7 @@ def transactions_of(load, scale):
 def script_of(load, side, scale, mode):
     """For busybox's sh in the guest."""
     count = transactions_of(load, scale)
-    command = f"cd /tmp && ./load latency {load.name} {{n}}" if mode == "latency" else load.command
+    command = f"cd /tmp && ./load latency {load.name} {{n}}" if mode.startswith("latency") else load.command
     prepare, command = (text.replace("{n}", str(count)).replace("{share}", str(count // load.shares)) for text in (load.prepare, command))
     names = "\\|".join(LOCKS)
     reset, show = {

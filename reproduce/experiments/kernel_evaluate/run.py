@@ -37,6 +37,7 @@ class Mode:
 MODES = {
     "instructions": Mode("evaluate", "one emulated CPU that counts them", one_cpu=True, others=False),
     "latency": Mode("evaluate", "how long each operation of one thread takes, counted likewise; only loads of our own", one_cpu=True, own=True),
+    "latency_wall": Mode("evaluate", "the same on several CPUs at once, by the host's clock", clock=True, own=True),
     "counts": Mode("evaluate-stats", "SLUB counts too"),
     "locks": Mode("evaluate-locks", "of nodes: how often they are taken"),
     "wall": Mode("evaluate", "CPUs emulated at once, by the host's clock; one guest at a time", clock=True, others=False),
@@ -59,7 +60,7 @@ def parse_arguments(arguments):
                      [name for name, load in plan.LOADS.items() if not load.asked])
     parser.add_names("--mode", MODES, ", ".join(f"{name} ({mode.what})" for name, mode in MODES.items()) + "; all is the default")
     parser.add_names("--side", plan.SIDES, f"of {', '.join(plan.SIDES)}: kfree_rcu is SLUB with kfree_rcu for call_rcu, slub_lists is SLUB with per-CPU lists of "
-                     f"{plan.LIST} objects, no_preflush and no_hasten are Prudence without pre-flush, and with grace periods that wait for ticks "
+                     f"{plan.LIST} objects, nocbs and normal have RCU with {plan.NOCBS} and {plan.NORMAL}, no_preflush and no_hasten are Prudence without pre-flush, and with grace periods that wait for ticks "
                      f"({','.join(plan.PAIR)})", list(plan.PAIR))
     parser.add_number("--scale", 0.001, 1000, "how many transactions; with 1, a cache has 5,000 to 200,000 pairs, the paper's over a million (1)", float, 1.0,
                       metavar="X")

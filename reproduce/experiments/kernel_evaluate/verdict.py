@@ -205,6 +205,22 @@ def of_counts(runs, machine, scale):
     return as_cells(lines)
 
 
+def latencies(runs, pair, figure, machine=ONE, mode="latency"):
+    """[(load, changes of each round)] of the loads of our own"""
+    found = [(load, [change(one["latency"][figure], other["latency"][figure]) for one, other in by_round(runs, mode, machine, load, pair)])
+             for load in plan.LOADS]
+    return [(load, changes) for load, changes in found if changes]
+
+
+def of_latency(runs):
+    """3.2: whether spikes are gone, beside what Linux has. One thread, one emulated CPU; and, by the host's clock, several CPUs."""
+    places = [("one emulated CPU", ONE, "latency")] + [(str(machine), machine, "latency_wall") for machine in machines_of(runs, "latency_wall")]
+    return as_cells([("3.2", f"{what} is faster beside {pair[0]}, one thread, {where}", judge_rows(found, 0, ""))
+                     for where, machine, mode in places for pair in plan.PEERS
+                     for what, figure in (("one operation in a thousand", "p999_ns"), ("the slowest operation", "most_ns"))
+                     if (found := latencies(runs, pair, figure, machine, mode))])
+
+
 def of_instructions(runs):
     """The same of Figure 13."""
     lines = []

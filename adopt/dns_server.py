@@ -20,6 +20,8 @@ UPDATES = 50              # per second, where both sides make as many
 OPEN_QUERIES = 20
 QUIET = 2                 # seconds, before memory is looked at
 PATIENCE = 30             # seconds in which the server has to be ready, or to end
+MEMORY = "/dev/shm"       # a disk would be what is measured: a journal is synchronized for each update
+READINGS = 0.1            # seconds between two of memory
 USER = 65534              # nobody: root may make threads without a limit
 
 
@@ -35,7 +37,7 @@ class Server:
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY if os.path.isdir(MEMORY) else None)))
             self.port = dns_load.free_port()
             (self.folder / "db").mkdir()
             (self.folder / "zone").write_text(dns_load.zone_file(self.hosts))
@@ -106,7 +108,7 @@ class Server:
 
     def under_queries(self, seconds, step):
         """The answers' latencies in microseconds, while `step` is called over and over."""
-        with open(self.folder / "answers", "w") as out:
+        with tempfile.TemporaryFile("w+") as out:
             client = subprocess.Popen(["dnsperf", "-s", "127.0.0.1", "-p", str(self.port), "-d", self.folder / "queries", "-l", str(seconds), "-c", "4",
                                        "-q", str(OPEN_QUERIES), "-Q", str(QUERIES), "-v"], stdout=out, stderr=subprocess.STDOUT)
             try:
@@ -114,9 +116,10 @@ class Server:
                     step()
             finally:
                 client.kill() if self.process.poll() is not None else client.wait(PATIENCE)
+            out.seek(0)
+            found = dns_load.latencies_of(out.read())
         if self.process.poll() is not None:
             raise Failed(f"{Path(self.program).name} ended with {self.process.returncode}: {self.said()[-500:]}")
-        found = dns_load.latencies_of((self.folder / "answers").read_text())
         if not found:
             raise Failed("dnsperf had no answers")
         return found
@@ -147,11 +150,11 @@ def paced_of(server, updates, seconds):
 def storm_of(server, updates, seconds):
     """One update after the other."""
     updates.seconds.clear()
-    resident = []
+    resident, begun = [], time.monotonic()
 
     def step():
         updates.make_one()
-        if updates.number % 32 == 0:
+        if time.monotonic() - begun >= READINGS * len(resident):
             resident.append(dns_load.status_bytes(server.pid, "VmRSS"))
 
     latencies = server.under_queries(seconds, step)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""BIND 9: a zone that clients ask for while it is changed by dynamic updates; and a server that forwards each question, so that it makes and
+frees what waits for an answer. Only named and some unit tests are built. Debian 12's 9.18 hardly uses liburcu; the backport's 9.20 does."""
+
+import contextlib
+import os
+import signal
+import time
+
+import dns_load
+from adopt import dns_server
+from adopt.dns_server import QUIET, UPDATES
+from adopt.program import Measure, Program
+
+FLAGS = "-O2 -g -w"
+CONFIGURE = ("--disable-doh", "--without-libxml2", "--without-json-c", "--without-lmdb", "--without-maxminddb", "--disable-geoip", "--disable-dnstap",
+             "--without-gssapi", "--without-libidn2", "--without-jemalloc", "--disable-static", "--with-liburcu=membarrier", "--with-cmocka=yes")
+TESTS = ("badcache_test", "db_test", "dispatch_test", "qp_test", "qpdb_test", "qpmulti_test", "qpzone_test", "update_test", "zt_test")
+LIBURCU = "-lurcu-cds -lurcu-memb -lurcu-common"
+FORWARDER = """options {{{{
+  directory "{{folder}}"; pid-file none; session-keyfile none; recursion yes; dnssec-validation no; max-cache-ttl 0; qname-minimization off;
+  listen-on port {{port}} {{{{ 127.0.0.1; }}}}; listen-on-v6 {{{{ none; }}}}; forward only; forwarders port {0} {{{{ 127.0.0.1; }}}};
+}}}};
+controls {{{{ }}}};
+"""
+
+
+class Server(dns_server.Server):
+    program, configuration, arguments = "bin/named/named", dns_load.NAMED_CONF, ("-f",)
+
+    def listens(self):
+        return "> REFUSED" in self.ask("-n", "1", "-l", "1", "-Q", "10", "-v")
+
+    def reload(self):
+        self.process.send_signal(signal.SIGHUP)
+
+
+class Forwarder(Server):
+    def __init__(self, side, port):
+        super().__init__(side)
+        self.configuration = FORWARDER.format(port)
+
+
+class Bind(Program):
+    name, title, package, suite, upstream, mark = "bind", "BIND 9", "bind9", "bookworm-backports", True, "configure.ac"
+    packages = ("libuv1-dev", "libcap-dev", "libssl-dev", "libcmocka-dev", "liburcu-dev", "pkg-config", "dnsperf")
+    uses = ("dns_server.py",)
+    before = "call_rcu frees chunks of tries, what waits for an answer, and what is known to fail."
+    after = "These come from our caches; the last two are deferred without a callback; call_rcu is our drop-in's."
+    measures = (Measure("p999_us", f"p99.9 of queries, {UPDATES} updates per s", "µs", better="less"),
+                Measure("cpu_ms", "CPU time meanwhile, per s", "ms", better="less"),
+                Measure("update_us", "an update, one after the other", "µs", better="less"),
+                Measure("update_p99_us", "p99 of updates", "µs", better="less"),
+                Measure("storm_p999_us", "p99.9 of queries meanwhile", "µs", better="less"),
+                Measure("growth", "memory, second half of these updates", "%", better="less"),
+                Measure("peak_mb", "peak memory of updates", "MB", better="less"),
+                Measure("after_mb", f"memory {QUIET} s after them", "MB", better="less"),
+                Measure("forward_p999_us", "p99.9 of queries that are forwarded", "µs", better="less"),
+                Measure("forward_cpu_ms", "CPU time meanwhile, per s", "ms", better="less"),
+                Measure("forward_peak_mb", "peak memory meanwhile", "MB", better="less"))
+
+    def build(self, side):
+        if not (side.source / "config.status").exists():
+            side.run(["./configure", *CONFIGURE], environment={"CFLAGS": FLAGS} | self.liburcu(side))
+        jobs = f"-j{os.cpu_count()}"
+        side.run(["make", "bind.keys.h"])
+        for folder, *what in (("lib",), ("bin/named",), ("tests/libtest",), ("tests/dns", *TESTS)):
+            side.run(["make", jobs, "-C", folder, *what])
+
+    def liburcu(self, side):
+        if not side.patched:
+            return {"LIBURCU_CFLAGS": " ", "LIBURCU_LIBS": LIBURCU}
+        compat, cflags, libs = (side.run(["pkg-config", *words]).strip() for words in
+                                (("--cflags-only-I", "prudence-urcu"), ("--cflags", "prudence"), ("--libs", "prudence")))
+        return {"LIBURCU_CFLAGS": f"{compat} {cflags}", "LIBURCU_LIBS": f"-lurcu-cds -lurcu-common {libs}"}
+
+    def tests(self, side):
+        own = {name: ["env", "-C", "tests/dns", "CMOCKA_MESSAGE_OUTPUT=TAP", f"./{name}"] for name in TESTS}
+        return dns_server.checks(side.tap(own, timeout=300), side, Server)
+
+    def measure(self, side, seconds):
+        with Server(side) as server:
+            updates = dns_load.Updates(server.port)
+            found = dns_server.paced_of(server, updates, seconds) | dns_server.storm_of(server, updates, seconds)
+            time.sleep(QUIET)
+            found |= {"peak_mb": dns_load.peak_bytes(server.pid) / 1e6, "after_mb": dns_load.status_bytes(server.pid, "VmRSS") / 1e6}
+        return found | forwarded(side, seconds)
+
+
+def forwarded(side, seconds):
+    """Each question goes to another server: nothing is kept."""
+    with contextlib.ExitStack() as stack:
+        known = stack.enter_context(Server(side))
+        server = stack.enter_context(Forwarder(side, known.port))
+        cpu, begun = dns_load.cpu_seconds(server.pid), time.monotonic()
+        latencies = server.under_queries(seconds, lambda: time.sleep(0.05))
+        return {"forward_p999_us": latencies[len(latencies) * 999 // 1000],
+                "forward_cpu_ms": 1e3 * (dns_load.cpu_seconds(server.pid) - cpu) / (time.monotonic() - begun),
+                "forward_peak_mb": dns_load.peak_bytes(server.pid) / 1e6}
+
+
+PROGRAM = Bind()

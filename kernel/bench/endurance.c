@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Replaces list entries for some seconds and samples the memory in use and RCU's grace periods,
- * like the paper's Figure 3. */
+/* Replaces list entries for some seconds and samples the memory in use and RCU's grace periods, as
+ * in the paper's Figure 3. */
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
@@ -21,7 +21,7 @@
 #define ENTRIES 256
 
 struct entry {
-    struct headed headed;  /* a reclaimer may write it while readers follow `link` */
+    struct headed headed; /* a reclaimer may write it while readers follow `link` */
     struct list_head link;
 };
 

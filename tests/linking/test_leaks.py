@@ -71,7 +71,7 @@ class Leaks(unittest.TestCase):
         self.assertLess(BY_NODE, {name for name, _ in structures()})
         headers = "".join(path.read_text() for path in (ROOT / "include/prudence").glob("*.h"))
         makers = re.compile(r"\bprudence_\w+_create(?:_external)?(?=\()")
-        others = {"prudence_counter_create", "prudence_urcu_domain_create", "prudence_ck_domain_create", "prudence_dpdk_domain_create",  # no values
+        others = {"prudence_counter_create", "prudence_sizes_create", "prudence_urcu_domain_create", "prudence_ck_domain_create", "prudence_dpdk_domain_create",  # no values
                   "prudence_urcu_create"}  # has a queue of callbacks, as a domain
         self.assertEqual(set(makers.findall(headers)) - set(makers.findall(SOURCE.read_text())), others)
 

@@ -35,6 +35,11 @@ extern const struct subject subjects[SUBJECTS];
 const struct subject *subject_of(const char *name); /* or NULL */
 bool subject_is_ours(const struct subject *subject);
 
+/* Calls `run` for each size, round and subject that the parameters allow. In each round another
+ * subject is the first. */
+void subjects_in_turns(const size_t *sizes, size_t count,
+                       void (*run)(const struct subject *subject, size_t size, unsigned int round));
+
 /* Lets later allocations invoke the OOM killer rather than fail first. */
 void subjects_try_until_killed(void);
 

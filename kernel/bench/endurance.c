@@ -17,6 +17,7 @@
 
 #include "torture/long_reader.h"
 #include "bench.h"
+#include "gp_numbers.h"
 
 #define ENTRIES 256
 
@@ -97,7 +98,7 @@ struct history {
     u64 before, peak, area; /* KB; `area` in KB x ms */
     u64 kills;              /* by the OOM killer, before the run */
     u32 failed_ms;          /* time of the first failed allocation, or 0 */
-    struct rcu_gp_oldstate began;
+    struct rcu_gp_seq began;
 };
 
 /* Returns the number of grace periods between two snapshots of RCU's counters. */
@@ -120,11 +121,11 @@ static void note_sample(struct history *history, u64 start)
 {
     struct sample *sample = &history->samples[history->count++];
     u32 before = history->count > 1 ? sample[-1].ms : 0;
-    struct rcu_gp_oldstate periods;
+    struct rcu_gp_seq periods;
 
     get_state_synchronize_rcu_full(&periods);
-    sample->normal = grace_periods(history->began.rgos_norm, periods.rgos_norm);
-    sample->expedited = grace_periods(history->began.rgos_exp, periods.rgos_exp);
+    sample->normal = grace_periods(history->began.GP_NORM, periods.GP_NORM);
+    sample->expedited = grace_periods(history->began.GP_EXP, periods.GP_EXP);
     sample->ms = (u32)div_u64(ktime_get_ns() - start, NSEC_PER_MSEC);
     sample->used_kb = (u32)used_kb();
     sample->done = worker_sum(offsetof(struct worker, done));

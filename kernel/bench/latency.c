@@ -110,14 +110,6 @@ static void latency_of(const struct subject *subject, size_t size, unsigned int 
 void run_latency(void)
 {
     static const size_t sizes[] = {64, 512, 4096};
-    unsigned int round, i, j;
 
-    for (i = 0; i < ARRAY_SIZE(sizes); i++)
-        for (round = 0; round < rounds && (!only_size || sizes[i] == only_size); round++)
-            for (j = 0; j < SUBJECTS; j++) { /* interleaved */
-                const struct subject *subject = &subjects[(j + round) % SUBJECTS];
-
-                if (!*subject_name || subject == subject_of(subject_name))
-                    latency_of(subject, sizes[i], round);
-            }
+    subjects_in_turns(sizes, ARRAY_SIZE(sizes), latency_of);
 }

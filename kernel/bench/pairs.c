@@ -54,14 +54,6 @@ static void pairs_of(const struct subject *subject, size_t size, unsigned int ro
 void run_pairs(void)
 {
     static const size_t sizes[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
-    unsigned int round, i, j;
 
-    for (i = 0; i < ARRAY_SIZE(sizes); i++)
-        for (round = 0; round < rounds && (!only_size || sizes[i] == only_size); round++)
-            for (j = 0; j < SUBJECTS; j++) { /* interleaved */
-                const struct subject *subject = &subjects[(j + round) % SUBJECTS];
-
-                if (!*subject_name || subject == subject_of(subject_name))
-                    pairs_of(subject, sizes[i], round);
-            }
+    subjects_in_turns(sizes, ARRAY_SIZE(sizes), pairs_of);
 }

@@ -97,3 +97,19 @@ const struct subject *subject_of(const char *name)
             return &subjects[i];
     return NULL;
 }
+
+void subjects_in_turns(const size_t *sizes, size_t count,
+                       void (*run)(const struct subject *subject, size_t size, unsigned int round))
+{
+    const struct subject *only = *subject_name ? subject_of(subject_name) : NULL;
+    unsigned int round, i, j;
+
+    for (i = 0; i < count; i++)
+        for (round = 0; round < rounds && (!only_size || sizes[i] == only_size); round++)
+            for (j = 0; j < SUBJECTS; j++) {
+                const struct subject *subject = &subjects[(j + round) % SUBJECTS];
+
+                if (!*subject_name || subject == only)
+                    run(subject, sizes[i], round);
+            }
+}

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import dns_load
-from adopt.program import Failed
+from adopt.program import Failed, Measure
 
 HOSTS = 50_000
 QUERIES = 2000            # per second
@@ -23,6 +23,31 @@ PATIENCE = 30             # seconds in which the server has to be ready, or to e
 MEMORY = "/dev/shm"       # a disk would be what is measured: a journal is synchronized for each update
 READINGS = 0.1            # seconds between two of memory
 USER = 65534              # nobody: root may make threads without a limit
+
+
+USES = ("dns_server.py", "../tools/dns_load.py")  # what results depend on, as Program.uses
+MEASURES = (Measure("p999_us", f"p99.9 of queries, {UPDATES} updates per s", "µs", better="less"),
+            Measure("cpu_ms", "CPU time meanwhile, per s", "ms", better="less"),
+            Measure("update_us", "an update, one after the other", "µs", better="less"),
+            Measure("update_p99_us", "p99 of updates", "µs", better="less"),
+            Measure("storm_p999_us", "p99.9 of queries meanwhile", "µs", better="less"),
+            Measure("growth", "memory, second half of these updates", "%", better="less"))
+
+
+def dropin_flags(side):
+    """What compiles and what links a program for liburcu on our drop-in."""
+    compat, cflags, libs = (side.run(["pkg-config", *words]).strip() for words in
+                            (("--cflags-only-I", "prudence-urcu"), ("--cflags", "prudence"), ("--libs", "prudence")))
+    return f"{compat} {cflags}", libs
+
+
+class Updates(dns_load.Updates):
+    def make_one(self):
+        """One that is refused fails its round or check alone."""
+        try:
+            super().make_one()
+        except dns_load.Failed as error:
+            raise Failed(str(error)) from None
 
 
 class Server:
@@ -139,16 +164,32 @@ class Paced:
 
 # ---------------------------------------------------------------------------------------------------------- measuring
 
-def paced_of(server, updates, seconds):
-    """As many updates on both sides."""
+def p999(latencies):
+    return latencies[len(latencies) * 999 // 1000]
+
+
+def queries_of(server, seconds, step):
+    """p99.9 of queries, and the server's CPU time for a second."""
     cpu, begun = dns_load.cpu_seconds(server.pid), time.monotonic()
-    latencies = server.under_queries(seconds, Paced(updates))
-    return {"p999_us": latencies[len(latencies) * 999 // 1000],
-            "cpu_ms": 1e3 * (dns_load.cpu_seconds(server.pid) - cpu) / (time.monotonic() - begun)}
+    latencies = server.under_queries(seconds, step)
+    return {"p999_us": p999(latencies), "cpu_ms": 1e3 * (dns_load.cpu_seconds(server.pid) - cpu) / (time.monotonic() - begun)}
+
+
+def updates_of(server, seconds):
+    """MEASURES: as many updates on both sides, and then one after the other."""
+    updates = Updates(server.port)
+    return queries_of(server, seconds, Paced(updates)) | storm_of(server, updates, seconds)
+
+
+def memory_of(server):
+    """Its peak, and what it has when it was quiet."""
+    peak = dns_load.peak_bytes(server.pid)
+    time.sleep(QUIET)
+    return {"peak_mb": peak / 1e6, "after_mb": dns_load.status_bytes(server.pid, "VmRSS") / 1e6}
 
 
 def storm_of(server, updates, seconds):
-    """One update after the other."""
+    """One update after the other. What was lost before counts, too."""
     updates.seconds.clear()
     resident, begun = [], time.monotonic()
 
@@ -165,7 +206,7 @@ def storm_of(server, updates, seconds):
     # the third quarter and the last, each with its highest
     early, late = max(resident[2 * quarter:3 * quarter] or resident), max(resident[-quarter:])
     return {"update_us": 1e6 * statistics.mean(times), "update_p99_us": 1e6 * times[len(times) * 99 // 100],
-            "storm_p999_us": latencies[len(latencies) * 999 // 1000], "growth": 100 * (late / early - 1)}
+            "storm_p999_us": p999(latencies), "growth": 100 * (late / early - 1)}
 
 
 # ------------------------------------------------------------------------------------------------------------ testing
@@ -176,7 +217,7 @@ def threads_refused(server):
     server.configure(zones=True)
     server.reload()
     server.wait_until_ready()
-    updates = dns_load.Updates(server.port)
+    updates = Updates(server.port)
     server.under_queries(2, updates.make_one)
     if updates.lost or len(updates.seconds) < 10:
         raise Failed(f"{len(updates.seconds)} updates were answered, {updates.lost} were not")
@@ -184,7 +225,7 @@ def threads_refused(server):
 
 def nothing_left(server):
     """After a clean end no object is live. Without our library there is only the end. `server` has the option stats=1."""
-    updates = dns_load.Updates(server.port)
+    updates = Updates(server.port)
     for _ in range(200):
         updates.make_one()
     server.load_again()

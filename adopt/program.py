@@ -33,7 +33,7 @@ class Program:
     mark = "configure.ac"  # a file in the folder of its source
     packages = ()        # of Debian, that building and measuring need
     shared_patch = None  # in adopt/patches, of both sides: what drives the program, not what it does
-    uses = ()            # modules of adopt/ beside the frame
+    uses = ()            # files beside the frame on which results depend, from adopt/
     counted = True       # among the programs of the report; else an example of ours beside them
     before = ""          # how it defers, in a line
     after = ""           # what the patch makes of that

@@ -9,7 +9,7 @@ import time
 
 import dns_load
 from adopt import dns_server
-from adopt.dns_server import QUIET, UPDATES
+from adopt.dns_server import QUIET
 from adopt.program import Measure, Program
 
 FLAGS = "-O2 -g -w"
@@ -44,15 +44,10 @@ class Forwarder(Server):
 class Bind(Program):
     name, title, package, suite, upstream, mark = "bind", "BIND 9", "bind9", "bookworm-backports", True, "configure.ac"
     packages = ("libuv1-dev", "libcap-dev", "libssl-dev", "libcmocka-dev", "liburcu-dev", "pkg-config", "dnsperf")
-    uses = ("dns_server.py",)
+    uses = dns_server.USES
     before = "call_rcu frees chunks of tries, what waits for an answer, and what is known to fail."
     after = "These come from our caches; the last two are deferred without a callback; call_rcu is our drop-in's."
-    measures = (Measure("p999_us", f"p99.9 of queries, {UPDATES} updates per s", "µs", better="less"),
-                Measure("cpu_ms", "CPU time meanwhile, per s", "ms", better="less"),
-                Measure("update_us", "an update, one after the other", "µs", better="less"),
-                Measure("update_p99_us", "p99 of updates", "µs", better="less"),
-                Measure("storm_p999_us", "p99.9 of queries meanwhile", "µs", better="less"),
-                Measure("growth", "memory, second half of these updates", "%", better="less"),
+    measures = (*dns_server.MEASURES,
                 Measure("peak_mb", "peak memory of updates", "MB", better="less"),
                 Measure("after_mb", f"memory {QUIET} s after them", "MB", better="less"),
                 Measure("forward_p999_us", "p99.9 of queries that are forwarded", "µs", better="less"),
@@ -70,9 +65,8 @@ class Bind(Program):
     def liburcu(self, side):
         if not side.patched:
             return {"LIBURCU_CFLAGS": " ", "LIBURCU_LIBS": LIBURCU}
-        compat, cflags, libs = (side.run(["pkg-config", *words]).strip() for words in
-                                (("--cflags-only-I", "prudence-urcu"), ("--cflags", "prudence"), ("--libs", "prudence")))
-        return {"LIBURCU_CFLAGS": f"{compat} {cflags}", "LIBURCU_LIBS": f"-lurcu-cds -lurcu-common {libs}"}
+        cflags, libs = dns_server.dropin_flags(side)
+        return {"LIBURCU_CFLAGS": cflags, "LIBURCU_LIBS": f"-lurcu-cds -lurcu-common {libs}"}
 
     def tests(self, side):
         own = {name: ["env", "-C", "tests/dns", "CMOCKA_MESSAGE_OUTPUT=TAP", f"./{name}"] for name in TESTS}
@@ -80,10 +74,7 @@ class Bind(Program):
 
     def measure(self, side, seconds):
         with Server(side) as server:
-            updates = dns_load.Updates(server.port)
-            found = dns_server.paced_of(server, updates, seconds) | dns_server.storm_of(server, updates, seconds)
-            time.sleep(QUIET)
-            found |= {"peak_mb": dns_load.peak_bytes(server.pid) / 1e6, "after_mb": dns_load.status_bytes(server.pid, "VmRSS") / 1e6}
+            found = dns_server.updates_of(server, seconds) | dns_server.memory_of(server)
         return found | forwarded(side, seconds)
 
 
@@ -92,11 +83,8 @@ def forwarded(side, seconds):
     with contextlib.ExitStack() as stack:
         known = stack.enter_context(Server(side))
         server = stack.enter_context(Forwarder(side, known.port))
-        cpu, begun = dns_load.cpu_seconds(server.pid), time.monotonic()
-        latencies = server.under_queries(seconds, lambda: time.sleep(0.05))
-        return {"forward_p999_us": latencies[len(latencies) * 999 // 1000],
-                "forward_cpu_ms": 1e3 * (dns_load.cpu_seconds(server.pid) - cpu) / (time.monotonic() - begun),
-                "forward_peak_mb": dns_load.peak_bytes(server.pid) / 1e6}
+        found = dns_server.queries_of(server, seconds, lambda: time.sleep(0.05))
+        return {f"forward_{key}": value for key, value in found.items()} | {"forward_peak_mb": dns_load.peak_bytes(server.pid) / 1e6}
 
 
 PROGRAM = Bind()

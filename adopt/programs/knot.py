@@ -7,7 +7,7 @@ import time
 import dns_load
 import urcu_knot
 from adopt import dns_server
-from adopt.dns_server import PATIENCE, QUIET, UPDATES
+from adopt.dns_server import PATIENCE, QUIET
 from adopt.program import Failed, Measure, Program
 
 RELOADS = 12
@@ -37,16 +37,11 @@ class Server(dns_server.Server):
 class Knot(Program):
     name, title, package, mark = "knot", "Knot DNS", "knot", "configure.ac"
     packages = ("libgnutls28-dev", "liblmdb-dev", "libedit-dev", "liburcu-dev", "pkg-config", "dnsperf")
-    uses = ("dns_server.py",)
+    uses = (*dns_server.USES, "../tools/urcu_knot.py")
     before = ("An update copies the parts of the zone's trie that it changes; call_rcu frees the old ones and lets the next update begin. Memory comes "
               "from malloc, which is trimmed each 10 MB of zones.")
     after = "The zone's tries, nodes and arrays come from our caches, old tries are deferred at once, nothing is trimmed; call_rcu is our drop-in's."
-    measures = (Measure("p999_us", f"p99.9 of queries, {UPDATES} updates per s", "µs", better="less"),
-                Measure("cpu_ms", "CPU time meanwhile, per s", "ms", better="less"),
-                Measure("update_us", "an update, one after the other", "µs", better="less"),
-                Measure("update_p99_us", "p99 of updates", "µs", better="less"),
-                Measure("storm_p999_us", "p99.9 of queries meanwhile", "µs", better="less"),
-                Measure("growth", "memory, second half of these updates", "%", better="less"),
+    measures = (*dns_server.MEASURES,
                 Measure("reload_ms", "the zone loaded again", "ms", better="less"),
                 Measure("peak_mb", "peak memory of reloads", "MB", better="less"),
                 Measure("after_mb", f"memory {QUIET} s after them", "MB", better="less"))
@@ -54,9 +49,7 @@ class Knot(Program):
     def build(self, side):
         environment = side.environment | {"CFLAGS": FLAGS}
         if side.patched:
-            flags = [side.run(["pkg-config", kind, "prudence"]).strip() for kind in ("--cflags", "--libs")]
-            compat = side.run(["pkg-config", "--cflags-only-I", "prudence-urcu"]).strip()
-            environment |= {"liburcu_CFLAGS": f"{compat} {flags[0]}", "liburcu_LIBS": flags[1]}
+            environment |= dict(zip(("liburcu_CFLAGS", "liburcu_LIBS"), dns_server.dropin_flags(side)))
         if not urcu_knot.build(side.source, environment, side.folder / "build.log", tests=True):
             raise Failed(f"it cannot be built: {side.folder}/build.log")
 
@@ -66,8 +59,7 @@ class Knot(Program):
 
     def measure(self, side, seconds):
         with Server(side) as server:
-            updates = dns_load.Updates(server.port)
-            return dns_server.paced_of(server, updates, seconds) | dns_server.storm_of(server, updates, seconds) | reloads_of(server)
+            return dns_server.updates_of(server, seconds) | reloads_of(server)
 
 
 def reloads_of(server):
@@ -76,9 +68,7 @@ def reloads_of(server):
     for _ in range(RELOADS):
         server.load_again()
     took = time.monotonic() - begun
-    peak = dns_load.peak_bytes(server.pid)
-    time.sleep(QUIET)
-    return {"reload_ms": 1e3 * took / RELOADS, "peak_mb": peak / 1e6, "after_mb": dns_load.status_bytes(server.pid, "VmRSS") / 1e6}
+    return {"reload_ms": 1e3 * took / RELOADS} | dns_server.memory_of(server)
 
 
 PROGRAM = Knot()

@@ -5,16 +5,18 @@ is kept; what fails or is missing is named; the report says better and worse."""
 
 import contextlib
 import io
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
-from adopt import page, run, sides  # noqa: E402 (the path comes first)
+from adopt import dns_server, page, run, sides  # noqa: E402 (the path comes first)
 from adopt.program import Failed, Measure, Missing, Program  # noqa: E402
 
 PATCHES = sorted((ROOT / "adopt/patches").glob("*.patch"))
@@ -43,6 +45,24 @@ class Patches(unittest.TestCase):
                 self.assertTrue(sides.patch_of(program) or not program.package)
                 self.assertTrue(all((ROOT / "adopt" / one).is_file() for one in program.uses))
                 self.assertTrue((ROOT / f"docs/explanation/adopt-{name.replace('_', '-')}.md").is_file())
+
+
+class Servers(unittest.TestCase):
+    def test_an_update_that_is_refused_fails_its_round_alone(self):
+        """The frame knows its own Failed, not that of tools/dns_load.py."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+            server.bind(("127.0.0.1", 0))
+            updates = dns_server.Updates(server.getsockname()[1])
+
+            def refuse():
+                message, client = server.recvfrom(4096)
+                server.sendto(message[:2] + b"\x80\x05", client)
+
+            answer = threading.Thread(target=refuse)
+            answer.start()
+            with self.assertRaisesRegex(Failed, "refused with code 5"):
+                updates.make_one()
+            answer.join()
 
 
 class Made(Program):

@@ -25,7 +25,7 @@ demo: ## watch Prudence hold a flat memory line under an update storm
 	@cmake --build --preset demo
 	@tools/demo
 
-test: setup ## all checks, and all tests in four builds (real programs: those that are installed)
+test: setup ## all checks, and tests in three builds (real programs: those that are installed)
 	@tools/test/all
 
 test-long: ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, other processors, musl, guests, packages

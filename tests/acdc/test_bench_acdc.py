@@ -459,6 +459,7 @@ class Interrupted(unittest.TestCase):
         self.assertIn("Not finished (time is up)", result.with_suffix(".html").read_text())
 
 
+@unittest.skipUnless(DEEP, "make test-long")
 class ShortRun(unittest.TestCase):
     def test_document_and_page(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what the advisor makes of numbers)
 """No mechanism outruns physics: rates and memory of the model below bounds that are computed here without its queues.
 
 Each bound is the time that is serial in a mechanism, taken from the load and from the machine's costs. The loads go from one to 256 CPUs,

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (it measures each table)
 """The hash table of the thesis: the model by numbers that are known, and verdicts on its findings from invented data."""
 
 import sys

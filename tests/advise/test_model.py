@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what the advisor makes of numbers)
 """Equations 7.1 to 7.30: against their derivations, the limits and figures that the thesis names, and each other."""
 
 import math

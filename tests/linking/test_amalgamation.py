@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (the two files are compiled in four ways)
 # ctest: cost 3
 """The library in two files (tools/amalgamate): prudence.c compiles without a warning, and exports what the core of
 libprudence.a does; prudence.h declares all of it. With PRUDENCE_MODELS=deep also with clang and musl-gcc, and the tests of tests/api

@@ -79,6 +79,7 @@ class Inline(unittest.TestCase):
 
     # ------------------------------------------------------------------------------ ways of linking
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_every_way_of_linking(self):
         def one(way):
             program = self.build(*way)
@@ -91,6 +92,7 @@ class Inline(unittest.TestCase):
                                 for way in (WAYS if DEEP or compiler == "gcc" else WAYS[::3])]))
 
     @unittest.skipUnless(shutil.which("aarch64-linux-gnu-gcc"), "no compiler for AArch64")
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_compiled_for_aarch64(self):
         part = self.folder / "aarch64.o"
         for compiler in filter(shutil.which, CROSS):
@@ -99,6 +101,7 @@ class Inline(unittest.TestCase):
                           HERE / "program_inline.c", "-o", part)
                 self.assertIn(f"U prudence_inline{LAYOUT}_cache_replace", self.call("nm", part), (compiler, way))
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_c11_and_cxx(self):
         for compiler in compilers():
             for way in ((compiler, "-std=c11"), (CXX[compiler], "-std=c++11", "-x", "c++"),
@@ -194,6 +197,7 @@ class Inline(unittest.TestCase):
             called = self.build("gcc", "-O2", "-Wl,-z,lazy", SHARED, inlined=False)
             self.assertEqual(self.run_it(called, **other), "called\n")
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_programs_of_the_layout_before_go_on(self):
         include = self.folder / "include_before"
         shutil.copytree(ROOT / "include", include)
@@ -246,6 +250,7 @@ class Inline(unittest.TestCase):
                   HERE / "program_inline.c", "-o", out, *flags, "-pthread")
         return out
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_plugins_stay(self):
         """The host closes the plugin while the thread that was in it goes on; it is there afterwards."""
         for compiler in compilers():

@@ -22,6 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 MALLOC = BUILD / "libprudence-malloc.so"
 # No thread of the library: one that meets a breakpoint as the process ends is lost to gdb, and so is what it has done.
@@ -81,6 +82,7 @@ def environment(preload):
 
 
 @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: what probes say is not looked at")
+@unittest.skipUnless(DEEP, "make test-long attaches gdb and bpftrace")
 class Arguments(unittest.TestCase):
     def seen(self, program, preload=None, says_something=True):
         set_preload = ["-ex", f"set environment LD_PRELOAD {preload}"] if preload else []
@@ -176,6 +178,7 @@ REFUSED = can_trace()
 
 
 @unittest.skipIf(REFUSED, f"{REFUSED}: the scripts for bpftrace are not tried")
+@unittest.skipUnless(DEEP, "make test-long attaches gdb and bpftrace")
 class Scripts(unittest.TestCase):
     EXPECTED = {"moves": [r"@refilled\[moved\]: \d{3}", r"@flushed\[moved\]: \d{3}", r"@grows\[moved\]: \d", r"@shrinks\[moved\]: \d",
                           r"@overflows\[moved\]: \d"],

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (programs of users; the build for ThreadSanitizer has the library)
 # ctest: cost 30
 """Programs built with ThreadSanitizer on a library that is not: no false report, and true races are found."""
 

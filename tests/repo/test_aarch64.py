@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (a tool that make test-long runs)
 """Guests that take several boots (tools/test/guests.sh, tools/test/aarch64), with an emulator that only plays the guest: each run is
 made once, no boot is longer than it may be, and a boot that is cut off is an error that names it. Under user emulation
 (tools/test/emulation.sh), each program that is not run is counted by its reason."""

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what makes results of measurements; none of it is in the library)
 """tools/bench/growth: which curve it sees in points, a short run, its page, what it refuses."""
 
 import contextlib

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what makes results of measurements; none of it is in the library)
 """prudence-bench malloc: a short run of all patterns, what it says, and what it must notice."""
 
 import json

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (each check finds its faults; the checks are run as well)
 # REUSE-IgnoreStart (what follows has such lines in texts of files)
 """A check that cannot fail is a defect: each check of tools/ passes a clean tree and fails,
 naming the place, when one violation is put into it."""

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what makes results of measurements; none of it is in the library)
 """reproduce/evaluate without long runs: what it refuses, its plan, figures from what programs say, verdicts, what is kept and what fails, what it asks of
 servers, its page as a browser lays it out."""
 

@@ -59,6 +59,7 @@ class Pages(unittest.TestCase):
             self.assertLessEqual(len(source.read_text().splitlines()), LINES_MOST, source.name)
 
 
+@unittest.skipUnless(DEEP, "make test-long builds and runs the programs")
 class Programs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -134,7 +135,6 @@ class Programs(unittest.TestCase):
                     self.assertNotIn("right", done.stdout)
                     self.assertNotEqual(done.returncode, 0)
 
-    @unittest.skipUnless(DEEP, "make test-long")
     def test_measure(self):
         def measures(_, program):
             out = run(program, "--measure", "1", env=self.environment)
@@ -146,7 +146,6 @@ class Programs(unittest.TestCase):
 
         self.each_program(measures)
 
-    @unittest.skipUnless(DEEP, "make test-long")
     def test_figures_are_written_into_the_pages(self):
         copy = Path(self.folder.name) / "copy"
         shutil.copytree(EXAMPLES, copy / "examples")

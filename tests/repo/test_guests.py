@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (a tool that make test-long runs)
 """tools/test/guests with a made-up archive and an emulator that prints what it is given: it chooses the right kernel, and
 believes no guest that is not right."""
 

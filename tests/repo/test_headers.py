@@ -65,6 +65,7 @@ class Headers(unittest.TestCase):
                 lambda way: compile_text(way[0], way[1], *way[2], *flags), ways) if say]
         self.assertEqual(wrong, [], "\n".join(wrong[:3]))
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_each_alone(self):
         headers = sorted(path.relative_to(INCLUDE) for path in INCLUDE.glob("prudence/*.h") if path.name not in OF_OTHERS)
         self.assertGreater(len(headers), 8)
@@ -79,6 +80,7 @@ class Headers(unittest.TestCase):
     def test_with_thread_sanitizer(self):
         self.all_compile([twice(["prudence/rcu.h"])], "-fsanitize=thread")
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_names_of_liburcu(self):
         headers = sorted(path.relative_to(COMPAT) for path in COMPAT.rglob("*.h")
                          if not path.name.startswith("prudence-") and "map" not in path.parts)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what makes results of measurements; none of it is in the library)
 """The report of tools/kernel/bench, by rows that are made up: each finding of the paper's Figures 3 and 6 holds, fails, and is unknown."""
 
 import csv

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what makes results of measurements; none of it is in the library)
 """reproduce/kernel-evaluate without a boot: what it refuses, reading what a guest prints, going on after an interruption, verdicts, its report."""
 
 import contextlib

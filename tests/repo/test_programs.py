@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (a tool whose tests are run as well)
 """tools/test/programs with made-up tests and libraries: it tells failures, and believes no claim that a
 library was used."""
 

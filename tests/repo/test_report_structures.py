@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what makes results of measurements; none of it is in the library)
 """tools/bench/structures and its report: when a goal is reached, missed or undecided, and by how much; a short run of
 each family, and its page; what peers find is what there is; what they refuse."""
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what makes results of measurements; none of it is in the library)
 """tools/bench/report of prudence-variants: when a finding holds, does not, or is undecided; how lines are counted; a short run and its
 page."""
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (all pages are made; check-docs finds dead links in their sources)
 # ctest: timeout 3600 (make test-long looks at all pages in a browser)
 """The site of the documentation, and the manual pages of functions: every link leads somewhere, every heading is one, every
 function is found, and all text can be read in light and dark, on narrow and wide windows. A header that declares what no comment

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (a tool that runs for hours)
 """tools/test/soak with programs that are made up: it loses no run and counts none twice, however it ends; it keeps findings; it leaves no process."""
 
 import json

@@ -147,7 +147,7 @@ demo() { # demo DEVICE
     while [ $process -lt 12 ]; do
         (
             i=0
-            while [ $i -lt 20 ]; do
+            while [ $i -lt 8 ]; do
                 echo "set $i $process" >"$device" && echo "get $i" >"$device" &&
                     echo "work 500" >"$device" || exit 1
                 i=$((i + 1))

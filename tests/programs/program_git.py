@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# ctest: long (others are much like it)
 # ctest: cost 15
 """git: a repository of our sources is made, cloned, repacked with threads, checked and checked out."""
 

@@ -4,6 +4,7 @@
 """The patches to SLUB (kernel/rfc/, docs/adr/0098) are well-formed, small, touch little, and go through git am; tools/kernel/patch puts patches in and takes
 them out. Whether it applies to Debian's source is asked by tools/kernel/rfc, which downloads it."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 RFC = ROOT / "kernel/rfc"
 CHANGES_MAX = 300
 FILES = {"mm/slub.c", "mm/slab.h", "mm/slab_common.c", "lib/tests/slub_kunit.c",
-         "kernel/rcu/tree.c", "include/linux/rcutree.h", "include/linux/rcutiny.h"}
+         "kernel/rcu/tree.c", "include/linux/rcutree.h", "include/linux/rcutiny.h", "Documentation/ABI/testing/sysfs-kernel-slab"}
 PATCHES = [RFC / name for name in RFC.joinpath("series").read_text().split()]
 
 
@@ -73,6 +74,28 @@ class Patch(unittest.TestCase):
             run = subprocess.run([ROOT / "tools/kernel/patch", folder, RFC], capture_output=True, text=True, check=False)
             self.assertEqual(run.returncode, 1)
             self.assertIn(f"{PATCHES[0].name} does not apply", run.stderr)
+
+    def judged(self, console, kind="debug"):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(console)
+            file.flush()
+            return subprocess.run([ROOT / "tools/kernel/rfc", "judge", file.name], env=os.environ | {"KIND": kind},
+                                  capture_output=True, text=True, check=False)
+
+    def test_a_complaint_of_lockdep_fails_the_smoke(self):
+        good = " debug_locks:                             1\n"
+        self.assertEqual(self.judged(good).returncode, 0)
+        self.assertEqual(self.judged("", kind="").returncode, 0)
+        splat = self.judged("[ 1.0] WARNING: possible circular locking dependency detected\n" + good)
+        self.assertEqual(splat.returncode, 1)
+        self.assertIn("1:[ 1.0] WARNING: possible circular", splat.stdout)
+
+    def test_a_complaint_of_lockdep_where_others_are_provoked_fails_the_smoke_too(self):
+        provoked = "provoked: begin\n[ 1.0] WARNING: objects remain\nprovoked: end\n"
+        self.assertEqual(self.judged(provoked + " debug_locks:     1\n").returncode, 0)
+        off = self.judged(provoked + " debug_locks:     0\n")
+        self.assertEqual(off.returncode, 1)
+        self.assertIn("lockdep was not on to the end", off.stderr)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import statistics
 from .page import markdown_table
 from .verdict import spread
 
-SIDES = {"plain": "plain", "1": "1 patch", "2": "2 patches", "patched": "patched"}
+SIDES = {"plain": "plain", "1": "1 patch", "2": "2 patches", "3": "3 patches", "patched": "patched"}
 LOADS = {"epoll": "epoll: add, delete", "open_close": "open, close", "create": "create, unlink, close"}
 
 

@@ -23,9 +23,10 @@
  * before NAME FIGURE VALUE...", "CACHE", "TOTALS"), and the frees of SLUB's other caches. "LOAD
  * wall_ns N busy_ns N status N" follows the command; busy_ns is the time of all CPUs less their
  * idle time, in ticks of 10 ms, including the settling after the command. If SAMPLE_MS is not 0,
- * `measure` samples slabs and memory that often and prints "PEAK NAME kb N" for the watched caches,
- * the memory of their slabs, and "PEAK memory kb N", what both allocators have from the page
- * allocator. A cache's slabs are those of both allocators, counted at the same moments.
+ * `measure` samples slabs and memory that often and prints "PEAK NAME kb N PLACE N..." for the
+ * watched caches, the memory of their slabs and where Prudence's objects were then, and "PEAK
+ * memory kb N", what both allocators have from the page allocator. A cache's slabs are those of
+ * both allocators, counted at the same moments.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -408,6 +409,11 @@ static void print_frees(const char *name, const char *when)
 
 static unsigned long long peaks[WATCHED], peak_kb; /* KB */
 
+/* Where Prudence's objects of a watched cache were at its peak. */
+static const char *const places[] = {"\nobjects_live", "\nobjects_latent", "\nobjects_cached"};
+#define PLACES (sizeof places / sizeof *places)
+static unsigned long long at_peak[WATCHED][PLACES];
+
 /* Of each watched cache, constant: objects in a slab of SLUB's and its KB, and where Prudence's
  * figures are, or -1. */
 static struct {
@@ -462,15 +468,22 @@ static void sample(void)
     for (size_t i = 0; i < WATCHED; i++) {
         unsigned long long now_kb = kb_of(i);
 
-        if (now_kb > peaks[i])
-            peaks[i] = now_kb;
+        if (now_kb <= peaks[i])
+            continue;
+        peaks[i] = now_kb;
+        for (size_t j = 0; j < PLACES; j++)
+            at_peak[i][j] = number_after(text_of(of_slab[i].prudence_file), places[j]);
     }
 }
 
 static void print_peaks(void)
 {
-    for (size_t i = 0; i < WATCHED; i++)
-        printf("PEAK %s kb %llu\n", watched[i], peaks[i]);
+    for (size_t i = 0; i < WATCHED; i++) {
+        printf("PEAK %s kb %llu", watched[i], peaks[i]);
+        for (size_t j = 0; j < PLACES; j++)
+            printf(" %s %llu", places[j] + 1, at_peak[i][j]);
+        printf("\n");
+    }
     printf("PEAK memory kb %llu\n", peak_kb);
 }
 

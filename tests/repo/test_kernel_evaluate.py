@@ -33,7 +33,7 @@ def guest(allocations=50000, refills=500, slabs=40, ours=False, peak=640, busy=1
     """What the guest prints; `ours`: filp is Prudence's."""
     theirs = 0 if ours else allocations
     text = [f"SLUB before filp {SIZES} total_objects 64 alloc_fastpath 100 alloc_slowpath 0 free_fastpath 60 free_slowpath 0 alloc_slab 4 free_slab 0",
-            "LOAD wall_ns 2000000 busy_ns %d status 0" % busy, f"PEAK filp kb {peak // 4 + 16 * ours}", "PEAK memory kb 4000",
+            "LOAD wall_ns 2000000 busy_ns %d status 0" % busy, f"PEAK filp kb {peak // 4 + 16 * ours} objects_latent 7", "PEAK memory kb 4000",
             f"SLUB after filp {SIZES} total_objects 64 alloc_fastpath {100 + theirs - theirs // 10} alloc_slowpath {theirs // 10} free_fastpath {60 + theirs} "
             f"free_slowpath 0 alloc_from_partial {(refills - slabs) * (not ours)} cpu_partial_drain {refills * (not ours)} alloc_slab {4 + slabs * (not ours)} "
             f"free_slab {slabs * (not ours)}"]
@@ -113,6 +113,7 @@ class Reading(unittest.TestCase):
         """Prudence's `slabs_peak` counts since boot, so it says nothing of a load; and a run of counts without samples has failed."""
         run = figures.read(guest(ours=True, peak=320), "counts")
         self.assertEqual(figures.of_prudence(run, "filp")["peak_kb"], 80 + 16)
+        self.assertEqual(run["at_peak"]["filp"], {"objects_latent": 7})
         with self.assertRaisesRegex(figures.Incomplete, "no line PEAK"):
             figures.read(guest().replace("PEAK", "peak"), "counts")
 
@@ -125,13 +126,15 @@ class Reading(unittest.TestCase):
             for name, value in {"objs_per_slab": 16, "order": 1, "total_objects": 64}.items():
                 (slub / name).write_text(f"{value} N0={value}\n")
             (ours / "totals").write_text("page_bytes               4096\n")
-            shown = "object_size 200\nslab_size                8192\nslabs_now                %2d\nslabs_peak               9000\n"
-            (ours / "filp").write_text(shown % 1)
+            shown = "object_size 200\nslab_size                8192\nslabs_now                %2d\nslabs_peak               9000\n" \
+                    "objects_live 5\nobjects_latent %2d\nobjects_cached 0\n"
+            (ours / "filp").write_text(shown % (1, 1))
             subprocess.run(["gcc", "-O1", "-Werror", "-pthread", f'-DSLUB="{folder}/slub"', f'-DPRUDENCE="{folder}/prudence"', "-o", f"{folder}/load",
                             ROOT / "kernel/tree/load.c"], check=True)
-            grow = f"printf '{shown % 30}'".replace("\n", "\\n") + f" >{ours}/filp"
+            grow = f"printf '{shown % (30, 30)}'".replace("\n", "\\n") + f" >{ours}/filp"
             said = subprocess.run([f"{folder}/load", "measure", "1", "0", "sh", "-c", grow], capture_output=True, text=True, check=True).stdout
-        self.assertIn("PEAK filp kb 272\n", said)  # 4 slabs of SLUB's, 30 of ours, each 8 KB
+        # 4 slabs of SLUB's, 30 of ours, each 8 KB; and where Prudence's objects were then
+        self.assertIn("PEAK filp kb 272 objects_live 5 objects_latent 30 objects_cached 0\n", said)
 
     def test_of_locks(self):
         """What /proc/lock_stat prints, by what the guest's script makes of it."""

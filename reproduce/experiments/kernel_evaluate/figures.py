@@ -23,8 +23,8 @@ WANTED = {"locks": ("locks", "LOCK"), "latency": ("latency", "LATENCY"), "latenc
 
 
 def read(text, mode=None):
-    """{"wall_ns", "busy_ns", "slub" and "caches": {name: {"before", "after"}}, "totals", "peaks": {name: KB}, "peak_kb", "locks": {name: {"taken", ...}}, "latency": {"p50_ns", ...}}"""
-    run = {"slub": {}, "caches": {}, "totals": {}, "peaks": {}, "locks": {}, "latency": {}}
+    """{"wall_ns", "busy_ns", "slub" and "caches": {name: {"before", "after"}}, "totals", "peaks": {name: KB}, "at_peak": {name: {place: objects}}, "peak_kb", "locks": {name: {"taken", ...}}, "latency": {"p50_ns", ...}}"""
+    run = {"slub": {}, "caches": {}, "totals": {}, "peaks": {}, "at_peak": {}, "locks": {}, "latency": {}}
     for line in text.splitlines():
         words = line.split()
         kind = words[0] if len(words) > 2 else ""
@@ -44,6 +44,7 @@ def read(text, mode=None):
             run["peak_kb"] = int(words[3])
         elif kind == "PEAK":
             run["peaks"][words[1]] = int(words[3])
+            run["at_peak"][words[1]] = pairs(words[4:])
     if "busy_ns" not in run:
         raise Incomplete("it has no line LOAD")
     if run["status"]:

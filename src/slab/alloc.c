@@ -64,8 +64,8 @@ static bool grace_period_is_worth_it(const struct prudence_cache *cache, const s
 }
 
 /* Decides on growth (rule 10). A cache grows when the ring is full and a grace period is not
- * worth it or not the caller's to drive (`crowded`), when a flushed object is wanted back, and
- * at first. */
+ * worth it or not the caller's to drive (`crowded`), when a flushed object or the room for an
+ * overflowed one is wanted back, and at first. */
 static void weigh_growth(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                          bool crowded, struct miss *miss)
 {

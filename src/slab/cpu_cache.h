@@ -32,7 +32,7 @@ struct cpu_counts {
  */
 struct cpu_cache {
     struct os_percpu_line line;
-    /* set by a flush, cleared by an attempt to grow */
+    /* set by a flush or an overflow, cleared by an attempt to grow */
     bool churned;
     unsigned size;  /* of the object cache, and limit of the latent cache; follows demand */
     unsigned slots; /* of stack and ring; a power of two, or 0 before the arrays exist */
@@ -60,10 +60,11 @@ static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache,
     return (struct cpu_cache *)((char *)load_relaxed(&cache->percpu) + cpu * OS_PERCPU_STRIDE);
 }
 
-/* Returns the number of objects that share a cookie, at most half of the ring's limit. */
+/* Returns the number of objects that share a cookie. An open batch waits for its cookie until it is
+ * complete, so it is a small part of the ring where nobody ends grace periods sooner. */
 static inline unsigned batch_of(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
-    return (unsigned)clamp_size(cpu->size / 2, 1, cache->body->batch);
+    return (unsigned)clamp_size(cpu->size / GP_RING_BATCHES, 1, cache->body->batch);
 }
 
 static inline struct batch *batches_of(const struct cpu_cache *cpu)

@@ -117,9 +117,11 @@ static void defer_append(struct deferral *deferral, struct cpu_cache *cpu, bool 
 
     if (is_at_limit(cpu))
         make_room(cache, cpu, hand);
-    if (is_at_limit(cpu) && may_overflow && !hand->flushed)
+    if (is_at_limit(cpu) && may_overflow && !hand->flushed) {
         hand->overflowed =
             latent_cache_take_oldest(cache, cpu, hand->objects, TRANSFER_MAX, &hand->cookie);
+        cpu->churned = true;
+    }
     deferral->appended = latent_cache_append(cache, cpu, deferral->object);
     deferral->may_drive = latent_cache_newest_cookie(cpu, &deferral->cookie);
     if (stack_count(&cpu->line) + latent_cache_count(cpu) > cpu->size)

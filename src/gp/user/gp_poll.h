@@ -11,8 +11,9 @@ struct gp_progress {
 /* A miss that needs memory drives the grace period of the CPU's own batches (gp_advance). */
 #define GP_CALLERS_DRIVE true
 
-/* The size limit of a batch. Each batch may end in a grace period, whose cost is spread over the
- * batch's objects. */
+/* The size limit of a batch, and how many batches a full ring has at least. Each batch may end in a
+ * grace period, whose cost is spread over the batch's objects. */
+#define GP_RING_BATCHES  2
 #define GP_BATCH_OBJECTS 256
 #define GP_BATCH_BYTES   ((size_t)256 << 10) /* 64 objects of 4 KiB */
 

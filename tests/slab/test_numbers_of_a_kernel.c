@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slab layer with the numbers of a kernel (tests/CMakeLists.txt): nobody ends grace periods
+ * sooner, and object caches begin small. How much memory waits on CPUs then, and who misses.
+ *
+ * ctest: not-with thread (one thread)
+ */
+#include "slab/latent_cache.h"
+#include "support/slab_test.h"
+
+#define CPUS 4
+#define SIZE 832 /* of a socket's inode; also of those that a CPU defers at a time */
+
+static void *objects[OBJECTS_MAX];
+
+/* Returns the number of objects in the object caches and rings of all CPUs. */
+static unsigned held_by_cpus(struct prudence_cache *cache)
+{
+    unsigned held = 0;
+
+    for (unsigned cpu = 0; cpu < CPUS; cpu++)
+        held += stack_count(&cpu_cache_of(cache, cpu)->line) +
+                latent_cache_count(cpu_cache_of(cache, cpu));
+    return held;
+}
+
+/* Allocates two objects and defers them, as a connection does. */
+static void connect_once(struct prudence_cache *cache)
+{
+    allocate_all(cache, objects, 2);
+    defer_all(cache, objects, 2);
+}
+
+static uint64_t misses_of(struct prudence_cache *cache)
+{
+    struct prudence_cache_stats stats = stats_of(cache);
+
+    return stats.allocations - stats.hits;
+}
+
+/* Each CPU in turn has eight connections. CPUs never hold more than twice the objects that are
+ * deferred in a grace period, and few allocations miss. With batches of half a ring, most objects
+ * waited in open batches, rings were full of them and grew, and batches with the rings. */
+static void cpus_hold_little(unsigned connections)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 0, manual_domain());
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < 40 * connections; i++) {
+        injected_cpu = i / 8 % CPUS;
+        connect_once(cache);
+        if (i % connections == 0)
+            prudence_manual_advance(cache->domain);
+        most = (unsigned)max_size(most, held_by_cpus(cache));
+    }
+    print_message("%u objects deferred in a grace period: CPUs held %u, %u allocations missed\n",
+                  2 * connections, most, (unsigned)misses_of(cache));
+    assert_true(most <= 4 * connections);
+    assert_true(misses_of(cache) <= 40);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+TEST(cpus_hold_twice_what_is_deferred_in_a_grace_period)
+{
+    inject_topology();
+    cpus_hold_little(90);
+    cpus_hold_little(180);
+}
+
+/* A CPU allocates and then defers as many objects as its ring does not hold. The first overflow
+ * makes the cache grow, so that later ones fit. Without that, a grace period ended before the next
+ * miss, which found the ring empty and saw no reason to grow. */
+TEST(an_overflow_makes_the_cache_grow)
+{
+    struct prudence_cache *cache;
+
+    inject_topology();
+    injected_cpu = 0;
+    cache = fixed_cache(SIZE, 0, manual_domain());
+    for (unsigned i = 0; i < 50; i++) {
+        allocate_all(cache, objects, 100);
+        defer_all(cache, objects, 100);
+        prudence_manual_advance(cache->domain);
+    }
+    print_message("%u of 5000 allocations missed, %u objects overflowed\n",
+                  (unsigned)misses_of(cache), (unsigned)stats_of(cache).overflowed_objects);
+    assert_true(misses_of(cache) <= 10);
+    assert_true(cpu_here(cache)->size >= 100);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+SUITE(pin_thread(), prudence_option_set("wait_max", "100us"))

@@ -19,7 +19,7 @@ static inline bool os_may_block(os_alloc_flags flags)
 }
 
 /* False, because an allocation would wait for each CPU that it interrupts, for milliseconds with
- * virtual CPUs and only 64 objects each time. kernel/shrinker.c drains quiet CPUs. */
+ * virtual CPUs and few objects each time. kernel/shrinker.c drains quiet CPUs. */
 #define OS_REMOTE_IS_QUICK false
 
 /* Marks variables that every CPU reads often and hardly any writes. */
@@ -58,8 +58,9 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
     return (unsigned)page_to_nid(virt_to_page(pages));
 }
 
-/* objects, half a kilobyte of kernel stack */
-#define OS_TRANSFER_MAX 64
+/* objects, three quarters of a kilobyte of kernel stack; more than SLUB's slabs of one page have
+ * of the smallest objects that wait for readers (SELinux's data of an inode, 73) */
+#define OS_TRANSFER_MAX 96
 
 /* Maximum number of extensions of the slab layer (slab/extension.h). */
 #define OS_EXTENSIONS      1

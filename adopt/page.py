@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One report of all programs: before and after of the same run, medians with least and most, and what got worse as plainly as what got better."""
 
+import csv
 import statistics
 
 from measure.page import busy_warning, count, write_results
@@ -107,8 +108,15 @@ def headline(cells):
     return ", ".join(f"{number} {word}" for word, number in said.items() if number) + f", of {count(sum(said.values()), 'figure')}."
 
 
+def with_kept_rows(table, cells, known):
+    """`cells` in the place of the same programs' rows of `table`; rows of programs without a measurement here stay. In the order of `known`."""
+    measured, order = {line["subject"] for line in cells}, [one.title for one in known.values()]
+    kept = [line for line in csv.DictReader(table.read_text().splitlines()) if line["subject"] not in measured] if table.is_file() else []
+    return sorted(kept + cells, key=lambda line: order.index(line["subject"]) if line["subject"] in order else len(order))
+
+
 def report(document, made, known):
-    """`known`: {name: program}."""
+    """`known`: {name: program}, of all."""
     chosen = [one for one in known.values() if any(run["program"] == one.name for run in document["runs"])]
     cells = [line for one in chosen for line in tests_cells(document, one) + measure_cells(document, one)]
     made.parts(document, NOTES, title="Programs moved to Prudence", subtitle=f"make adopt · {document['commit']} · {document['date']}",
@@ -116,5 +124,6 @@ def report(document, made, known):
                parts=[part_of(document, one, made) for one in chosen])
     made.tables({"adopt": cells})
     if made.into:
-        write_results(made.into, "adopt", {"adopt": cells}, TITLE, "adopt")
+        table = made.into / "results/data/adopt/adopt.csv"
+        write_results(made.into, "adopt", {"adopt": with_kept_rows(table, cells, known)}, TITLE, "adopt")
     return headline(cells)

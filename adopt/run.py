@@ -39,7 +39,7 @@ both sides, then measure both in rounds in which they take turns. What has finis
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round and side ({SECONDS})")
     parser.add_argument("--again", action="store_true", help="forget the results that are kept, not what is built")
     parser.add_argument("--report", action="store_true", help="no run: the report of what is kept, build/report/adopt.html")
-    parser.add_argument("--into", type=Path, metavar="DOCS", help="of the report: the folder docs, whose table and data are replaced")
+    parser.add_argument("--into", type=Path, metavar="DOCS", help="of the report: the folder docs, in whose table and data the rows of these programs are replaced")
     given = parser.parse_args(arguments)
     for name in given.names:
         if name not in known:
@@ -119,9 +119,9 @@ def run_program(program, build, given, say):
 
 # -------------------------------------------------------------------------------------------------------------- report
 
-def document_of(known, build):
-    """All that is kept."""
-    runs = [json.loads(path.read_text()) for name in known for path in sorted((build / "adopt" / name / "runs").glob("*.json"))]
+def document_of(chosen, build):
+    """All that is kept of them."""
+    runs = [json.loads(path.read_text()) for name in chosen for path in sorted((build / "adopt" / name / "runs").glob("*.json"))]
     glibc = next(one for one in allocators.ALLOCATORS if one.name == "glibc")
     load = build / "bin/prudence-malloc-load"
     allocators.prepare(glibc, build, load)
@@ -129,8 +129,8 @@ def document_of(known, build):
             "others_cpus": max((run["others_cpus"] for run in runs), default=0)}
 
 
-def make_report(known, build, into):
-    document = document_of(known, build)
+def make_report(known, chosen, build, into):
+    document = document_of(chosen, build)
     if not document["runs"]:
         print("adopt: nothing has been measured yet (make adopt)", file=sys.stderr)
         return 1
@@ -152,7 +152,7 @@ def main(arguments, build):
     given = parse_arguments(arguments, known)
     chosen = {name: known[name] for name in given.names or known}
     if given.report:
-        return make_report(chosen, build, given.into)
+        return make_report(known, chosen, build, given.into)
     say, failed, left_out = Progress("adopt").say, [], []
     for program in chosen.values():
         try:

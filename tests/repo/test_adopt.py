@@ -224,6 +224,14 @@ class Page(unittest.TestCase):
             self.assertIn("| time, µs (less is better) | 10 | 5.5 [5, 6] | 0.55 [0.5, 0.6] | better |".replace("0.5,", "0.50,").replace("0.6]", "0.60]"),
                           (place / "results-adopt.md").read_text())
 
+    def test_rows_of_programs_that_were_not_measured_stay(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = Path(folder) / "adopt.csv"
+            table.write_text("subject,what\nLast,kept\nMade up,old\nGone,kept\n")
+            last = mock.Mock(title="Last")
+            rows = page.with_kept_rows(table, [{"subject": "Made up", "what": "new"}], {"made": Made(), "last": last})
+        self.assertEqual([tuple(line.values()) for line in rows], [("Made up", "new"), ("Last", "kept"), ("Gone", "kept")])
+
     def test_a_measure_says_which_way_is_better(self):
         with self.assertRaises(ValueError):
             Measure("a", "a", "s", better="up")

@@ -22,7 +22,7 @@ class OpenVSwitch(Program):
     after = "Flows, their actions and texts are objects of any size of an external domain, which polls the threads' sequence numbers."
     measures = (Measure("pairs", "flows deleted and set up", "per s", better="more"),
                 Measure("p50_us", "median of such a pair", "µs", better="less"),
-                Measure("p999_us", "p99.9 of such a pair", "µs", better="less"),
+                Measure("p999_us", "p99.9 of such a pair, with quiescing", "µs", better="less"),
                 Measure("cpu_us", "CPU time of the process for a pair", "µs", better="less"),
                 Measure("storm_s", "a storm of 100,000 flows", "s", better="less"),
                 Measure("peak_mb", "peak memory", "MB", better="less"),

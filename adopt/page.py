@@ -10,12 +10,13 @@ from measure.verdict import spread
 
 SAME = 0.02          # as in every report
 TITLE = "Before and after"
+ARROWS = {"less": "↓", "more": "↑"}
 NOTES = [
     "Both sides are built from the same source of Debian with the same flags; after has adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
     "before, after, before, after. A figure is the median of the rounds, with the least and the most in brackets.",
     "The last column compares round by round: the median of after ÷ before, with the least and the most. Better or worse is said where all rounds "
     f"agree by more than {SAME:.0%}.",
-    "A program's own tests are the same on both sides.",
+    "↓: less is better; ↑: more is. A program's own tests are the same on both sides.",
 ]
 
 
@@ -58,7 +59,7 @@ def measure_cells(document, program):
     lines = []
     for one in program.measures if pairs else ():
         found = ratios(pairs, one.key)
-        lines.append({"subject": program.title, "what": f"{one.title}, {one.unit} ({one.better} is better)",
+        lines.append({"subject": program.title, "what": f"{one.title}, {one.unit} {ARROWS[one.better]}",
                       "before": spread([before[one.key] for before, _ in pairs], number), "after": spread([after[one.key] for _, after in pairs], number),
                       "after ÷ before": spread(found, lambda value: f"{value:.2f}") if found else "–", "verdict": verdict(one, found)})
     return lines

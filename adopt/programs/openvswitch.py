@@ -17,7 +17,7 @@ GENERATED = ("aclocal.m4", "configure", "config.h.in", "Makefile.in")  # in the 
 
 
 class OpenVSwitch(Program):
-    name, title, package, suite, mark = "openvswitch", "Open vSwitch (userspace datapath)", "openvswitch", "sid", "configure.ac"
+    name, title, package, suite, mark = "openvswitch", "Open vSwitch", "openvswitch", "sid", "configure.ac"
     before = "ovsrcu_postpone: sets of callbacks that one thread calls after a grace period."
     after = "Flows, their actions and texts are objects of any size of an external domain, which polls the threads' sequence numbers."
     measures = (Measure("pairs", "flows deleted and set up", "per s", better="more"),
@@ -49,7 +49,7 @@ class OpenVSwitch(Program):
         passed, failed = 0, []
         for words in TESTS:
             try:
-                side.run(["tests/ovstest", *words], timeout=300)
+                side.run(["tests/ovstest", *words], timeout=900)
                 passed += 1
             except Failed:
                 failed.append(" ".join(words))

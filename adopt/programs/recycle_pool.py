@@ -7,7 +7,7 @@ from adopt.program import Measure, Program
 
 
 class RecyclePool(Program):
-    name, title, counted = "recycle_pool", "A recycle pool (ours, after a description)", False
+    name, title, counted = "recycle_pool", "A recycle pool (ours)", False
     packages = ("liburcu-dev",)
     before = "Retired objects wait on their CPU's list; one thread sweeps the lists into depots, which only threads on the same CPU take from."
     after = "One cache, whose domain asks liburcu's qsbr readers."

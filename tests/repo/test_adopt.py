@@ -221,7 +221,7 @@ class Page(unittest.TestCase):
             made = Report(place / "adopt.json", into=place)
             self.assertEqual(page.report(document(((10, 100), (5, 90)), ((10, 100), (6, 80))), made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
             self.assertIn("Made up", (place / "adopt.html").read_text())
-            self.assertIn("| time, µs (less is better) | 10 | 5.5 [5, 6] | 0.55 [0.5, 0.6] | better |".replace("0.5,", "0.50,").replace("0.6]", "0.60]"),
+            self.assertIn("| time, µs ↓ | 10 | 5.5 [5, 6] | 0.55 [0.5, 0.6] | better |".replace("0.5,", "0.50,").replace("0.6]", "0.60]"),
                           (place / "results-adopt.md").read_text())
 
     def test_rows_of_programs_that_were_not_measured_stay(self):

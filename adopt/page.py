@@ -4,7 +4,7 @@
 import csv
 import statistics
 
-from measure.page import busy_warning, count, write_results
+from measure.page import busy_warning, count, grouped, write_results
 from measure.pictures import OURS, plt
 from measure.verdict import spread
 
@@ -36,10 +36,12 @@ def ratios(pairs, key):
     return [theirs[1][key] / theirs[0][key] for theirs in pairs if theirs[0][key]]
 
 
-def verdict(measure, found):
-    """Of ratios after ÷ before."""
+def verdict(measure, found, rounds):
+    """Of ratios after ÷ before. A round without one, whose before is 0, agrees with no other."""
     if not found:
         return "–"
+    if len(found) < rounds:
+        return "unclear"
     if measure.better == "more":
         found = [1 / one if one else float("inf") for one in found]
     if all(one < 1 - SAME for one in found):
@@ -61,7 +63,7 @@ def measure_cells(document, program):
         found = ratios(pairs, one.key)
         lines.append({"subject": program.title, "what": f"{one.title}, {one.unit} {ARROWS[one.better]}",
                       "before": spread([before[one.key] for before, _ in pairs], number), "after": spread([after[one.key] for _, after in pairs], number),
-                      "after ÷ before": spread(found, lambda value: f"{value:.2f}") if found else "–", "verdict": verdict(one, found)})
+                      "after ÷ before": spread(found, lambda value: f"{value:.2f}") if found else "–", "verdict": verdict(one, found, len(pairs))})
     return lines
 
 
@@ -126,5 +128,5 @@ def report(document, made, known):
     made.tables({"adopt": cells})
     if made.into:
         table = made.into / "results/data/adopt/adopt.csv"
-        write_results(made.into, "adopt", {"adopt": with_kept_rows(table, cells, known)}, TITLE, "adopt")
+        write_results(made.into, "adopt", {"adopt": with_kept_rows(table, cells, known)}, TITLE, "adopt", grouped)
     return headline(cells)

@@ -207,6 +207,7 @@ class Page(unittest.TestCase):
         self.assertEqual(self.words(((10, 100), (5, 90)), ((10, 100), (6, 80))), ["better", "worse"])
         self.assertEqual(self.words(((10, 100), (10.1, 100)), ((10, 100), (9.9, 130))), ["the same", "unclear"])
         self.assertEqual(self.words(((0, 100), (5, 100))), ["–", "the same"])
+        self.assertEqual(self.words(((0, 100), (5, 100)), ((10, 100), (5, 100))), ["unclear", "the same"])
 
     def test_names_tests_that_fail_on_one_side(self):
         line, = page.tests_cells(document(), Made())
@@ -221,8 +222,10 @@ class Page(unittest.TestCase):
             made = Report(place / "adopt.json", into=place)
             self.assertEqual(page.report(document(((10, 100), (5, 90)), ((10, 100), (6, 80))), made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
             self.assertIn("Made up", (place / "adopt.html").read_text())
-            self.assertIn("| time, µs ↓ | 10 | 5.5 [5, 6] | 0.55 [0.5, 0.6] | better |".replace("0.5,", "0.50,").replace("0.6]", "0.60]"),
-                          (place / "results-adopt.md").read_text())
+            shown = (place / "results-adopt.md").read_text()
+            self.assertIn("| time, µs ↓ | 10 | 5.5 [5, 6] | 0.55 [0.5, 0.6] | better |".replace("0.5,", "0.50,").replace("0.6]", "0.60]"), shown)
+            self.assertEqual(shown.count("Made up"), 1)
+            self.assertEqual((place / "results/data/adopt/adopt.csv").read_text().count("Made up"), 3)
 
     def test_rows_of_programs_that_were_not_measured_stay(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -70,9 +70,15 @@ def write_tables(folder, tables):
             writer.writerows(cells)
 
 
-def write_results(docs, name, tables, title, shown):
-    """DOCS/results/data/NAME/TABLE.csv for each table; `shown`, if it is among them, becomes the table under `title` in DOCS/results-NAME.md. Without
-    that page, or without the table in it, nothing is written."""
+def grouped(cells):
+    """Without first cells that are as in the row above."""
+    first, above = next(iter(cells[0])), [{}, *cells]
+    return [row | {first: "" if before and row[first] == before[first] else row[first]} for before, row in zip(above, cells)]
+
+
+def write_results(docs, name, tables, title, shown, arrange=list):
+    """DOCS/results/data/NAME/TABLE.csv for each table; `shown`, if it is among them, becomes the table under `title` in DOCS/results-NAME.md, its rows
+    as `arrange` returns them. Without that page, or without the table in it, nothing is written."""
     page = docs / f"results-{name}.md"
     try:
         parts = re.split(rf"^(## {re.escape(title)}\n(?:(?!## |\|).*\n)*)(?:\|.*\n)+", page.read_text(), flags=re.M)
@@ -82,7 +88,7 @@ def write_results(docs, name, tables, title, shown):
         raise Refused(f"--into {docs}: {page} has {len(parts) // 2} tables under '{title}'")
     write_tables(docs / "results/data" / name, tables)
     if shown in tables:
-        page.write_text(parts[0] + parts[1] + markdown_table(tables[shown]) + parts[2])
+        page.write_text(parts[0] + parts[1] + markdown_table(arrange(tables[shown])) + parts[2])
 
 
 # -------------------------------------------------------------------------------------------------------------- pages

@@ -4,7 +4,6 @@
 import argparse
 import importlib
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -37,7 +36,7 @@ both sides, then measure both in rounds in which they take turns. What has finis
     parser.add_argument("--only", choices=STEPS, action="append", help="only this step (again: more of them): patch fetches and patches; test and measure build what is not built")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of the measurement ({ROUNDS})")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round and side ({SECONDS})")
-    parser.add_argument("--again", action="store_true", help="forget the results that are kept, not what is built")
+    parser.add_argument("--again", action="store_true", help="forget the results that are kept of the chosen steps, not what is built")
     parser.add_argument("--report", action="store_true", help="no run: the report of what is kept, build/report/adopt.html")
     parser.add_argument("--into", type=Path, metavar="DOCS", help="of the report: the folder docs, in whose table and data the rows of these programs are replaced")
     given = parser.parse_args(arguments)
@@ -97,6 +96,13 @@ def tasks_of(both, steps, rounds, seconds):
                                 lambda side=side, number=number: or_why(round_of, side, number, seconds), seconds)
 
 
+def forget(runs, steps):
+    """What these steps kept."""
+    for step, names in (("test", "tests-*.json"), ("measure", "round-*.json")):
+        for one in sorted(runs.glob(names)) if step in steps else ():
+            one.unlink()
+
+
 def run_program(program, build, given, say):
     """What failed: [(title, why)]. Raises Missing."""
     steps = given.only or STEPS
@@ -106,7 +112,7 @@ def run_program(program, build, given, say):
     both = [sides.Side(program, patched, build) for patched in (False, True)]
     runs = build / "adopt" / program.name / "runs"
     if given.again:
-        shutil.rmtree(runs, ignore_errors=True)
+        forget(runs, steps)
     for side in both:
         say(f"{program.title}: {'patches' if steps == ['patch'] else 'builds'} {side.name}")
         try:

@@ -118,6 +118,15 @@ class Sides(unittest.TestCase):
         self.adopt()
         self.assertEqual(self.made.calls, [])
 
+    def test_again_forgets_the_chosen_step_alone(self):
+        self.adopt()
+        self.made.calls.clear()
+        self.adopt("--again", "--only", "measure", "--rounds", "1")
+        self.assertEqual(self.made.calls, ["measure before", "measure after"])
+        self.made.calls.clear()
+        self.adopt("--only", "test", "--only", "measure", "--rounds", "1")
+        self.assertEqual(self.made.calls, [])
+
     def test_a_changed_patch_is_applied_anew_to_one_side(self):
         self.adopt("--only", "build")
         (self.here / "patches/made.patch").write_text(PATCH.format("old", "newer"))

@@ -9,7 +9,7 @@
  * and puts flows, of which LIVE exist. It times each such pair, and quiesces as part of each
  * BATCH-th. That counts because what defers by callbacks wakes their thread there, and on a busy
  * machine loses the processor to it. Then STORM flows are put and deleted, and the thread waits
- * two seconds. Prints one line of JSON.
+ * two seconds. Prints one line of JSON, and deletes what is left.
  */
 #include <config.h>
 
@@ -187,5 +187,7 @@ int main(int argc, char **argv)
         "\"storm_s\": %.3f, \"peak_mb\": %.1f, \"after_mb\": %.1f}\n",
         done / wall, times[count / 2], times[count - 1 - count / 1000], cpu / done * 1e6, storm_s,
         peak, resident_mb());
+    for (uint32_t i = 0; i < LIVE; i++)
+        del(&key, i);
     return 0;
 }

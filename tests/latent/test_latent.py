@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """prudence-latent over a program on liburcu whose waits are known: in five flavours, across fork, a kill and exec; what it refuses, and what it says when
-there is nothing to see. Skipped without liburcu or the tool. PRUDENCE_MODELS=deep (make test-long) tries all flavours, a page, and Knot DNS."""
+there is nothing to see, and why. Skipped without liburcu or the tool. PRUDENCE_MODELS=deep (make test-long) tries all flavours, a page, and Knot DNS."""
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -108,9 +109,53 @@ class Latent(unittest.TestCase):
         self.assertEqual(one["sleeps"]["calls"], 1)  # the barrier, and not the wait within
         self.assertGreaterEqual(one["reclaimed"]["bytes"], 100 * 1000)
 
-    def test_says_that_there_is_nothing(self):
-        self.assertIn("no call of call_rcu", self.latent(self.program, "none", status=5))
-        self.assertIn("no call of call_rcu", self.latent("true", status=3))
+    def compile_text(self, name, text, *flags):
+        """Of C, in the folder."""
+        subprocess.run(["cc", "-O1", "-x", "c", "-", "-o", self.folder / name, *flags], input=text, text=True, check=True)
+        return self.folder / name
+
+    def test_sees_what_dpdk_queues(self):
+        """A library of the same names: DPDK's would need its memory."""
+        self.compile_text("librte_rcu.so", """
+            void rte_rcu_qsbr_synchronize(void *readers, unsigned thread) {}
+            int rte_rcu_qsbr_dq_reclaim(void *queue, unsigned most, unsigned *a, unsigned *b, unsigned *c) { return 4; }
+            int rte_rcu_qsbr_dq_enqueue(void *queue, void *resource) { return 3; }""", "-shared", "-fPIC")
+        program = self.compile_text("queues", """
+            void rte_rcu_qsbr_synchronize(void *, unsigned); int rte_rcu_qsbr_dq_enqueue(void *, void *);
+            int rte_rcu_qsbr_dq_reclaim(void *, unsigned, unsigned *, unsigned *, unsigned *);
+            int main(void) { rte_rcu_qsbr_synchronize(0, 1); return rte_rcu_qsbr_dq_enqueue(0, 0) + rte_rcu_qsbr_dq_reclaim(0, 1, 0, 0, 0); }""",
+                                    f"-L{self.folder}", "-lrte_rcu", f"-Wl,-rpath,{self.folder}")
+        self.latent(program, status=7)
+        one, = self.found()
+        self.assertEqual((one["deferred"], one["reclaimed"]["calls"], one["sleeps"]["calls"]), (1, 1, 1))
+        self.assertEqual(one["program"], str(program))
+
+    def test_says_that_there_is_nothing_and_why(self):
+        said = self.latent(self.program, "none", status=5)
+        self.assertIn("no call was seen of those that can be", said)
+        self.assertRegex(said, "/waits has liburcu.so.*, and made none of these calls")
+        self.assertIn("No function of /usr/bin/env or of the libraries looks like RCU", self.latent("/usr/bin/env", "-u", "A", status=3))
+        self.assertIn("Names are stripped from /usr/bin/env", self.latent("/usr/bin/env", "-u", "A", status=3))
+
+    def test_names_rcu_of_the_programs_own(self):
+        text = "void shop_rcu_postpone__(void) {} void shop_rcu_read_lock(void) {} int main(void) { shop_rcu_postpone__(); return 0; }"
+        said = self.latent(self.compile_text("own", text), status=3)
+        self.assertIn("/own has RCU of its own (shop_rcu_postpone). Its calls stay within the file", said)
+        self.compile_text("libshop.so", text.replace("int main", "int shop"), "-shared", "-fPIC")
+        said = self.latent(self.compile_text("uses", "int shop(void); int main(void) { return shop(); }", f"-L{self.folder}", "-lshop",
+                                             f"-Wl,-rpath,{self.folder}"), status=3)
+        self.assertIn("/libshop.so has functions that look like RCU and are not known here (shop_rcu_postpone)", said)
+        said = self.latent(self.compile_text("within", "void urcu_mb_call_rcu(void *h, void *f) {} int main(void) { urcu_mb_call_rcu(0, 0); return 0; }"), status=3)
+        self.assertIn("/within has liburcu within it (urcu_mb_call_rcu): link it with the shared library", said)
+
+    def test_passes_signals_on(self):
+        script = [TOOL, "--", "sh", "-c", 'trap "exit 6" HUP; echo ready; read line']
+        with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+            self.assertEqual(tool.stdout.readline(), "ready\n")
+            tool.send_signal(signal.SIGHUP)
+            self.assertIn("no call was seen", tool.stderr.read())
+            tool.wait(timeout=60)
+            self.assertEqual(tool.returncode, 6)
 
     def test_names_what_it_cannot_watch(self):
         self.assertIn("no program 'no-such-program'", self.latent("no-such-program", status=2))

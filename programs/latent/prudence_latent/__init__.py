@@ -5,5 +5,6 @@
     record   the file that the shim writes
     figures  what the file says, in sums, shares and curves
     report   as text and as JSON
+    unseen   why nothing was seen
     picture  over time, and the page that has it
 """

@@ -60,7 +60,7 @@ def of(record, seconds):
     ended = sum(site.ended for site in calls)
     freed = sum(site.bytes for site in calls)
     return {
-        "process": record.process, "seconds": seconds, "slot_ns": record.slot_ns, "bytes_seen": not record.own_free, "untracked": record.untracked,
+        "process": record.process, "program": record.program, "seconds": seconds, "slot_ns": record.slot_ns, "bytes_seen": not record.own_free, "untracked": record.untracked,
         "callbacks": {"queued": sum(site.calls for site in calls), "called": ended, "left": record.waiting,
                       "most_waiting": max((point["callbacks"] for point in points), default=0),
                       "waits": waits_of(record.waits, max((site.most for site in calls), default=0))},

@@ -4,9 +4,9 @@
 import struct
 from array import array
 
-MAGIC, VERSION = 0x746e6574616c7270, 1
+MAGIC, VERSION = 0x746e6574616c7270, 2
 PARTS, SITES, SLOTS, BUCKETS = 16, 512, 131072, 256
-HEAD = struct.Struct("<16Q")
+HEAD = struct.Struct("<16Q256s")
 SITE = struct.Struct("<QIIQ16s232s")
 USE = struct.Struct("<5Q")
 PART_BYTES = 8 * 2 * BUCKETS + USE.size * SITES + 16 * SLOTS
@@ -28,17 +28,27 @@ class Site:
         self.most = max(use[3] for use in uses)
 
 
-class Record:
-    """What one process wrote."""
+class Head:
+    """What one process wrote first. Most of the file is empty if nothing was `seen`, and is not read then."""
 
     def __init__(self, data):
-        whole = HEAD.size + SITE.size * SITES + PART_BYTES * PARTS
-        if len(data) != whole:
-            raise BadRecord(f"{len(data)} bytes instead of {whole}")
-        magic, version, self.process, self.parent, self.began, self.slot_ns, seen, self.untracked, own_free, self.waiting, *_ = HEAD.unpack_from(data)
+        if len(data) < HEAD.size:
+            raise BadRecord("its head is not there")
+        magic, version, self.process, self.parent, self.began, self.slot_ns, seen, self.untracked, own_free, self.waiting, *_, program = HEAD.unpack_from(data)
         if (magic, version) != (MAGIC, VERSION):
             raise BadRecord("no file of this version")
         self.seen, self.own_free = bool(seen), bool(own_free)
+        self.program = program.rstrip(b"\0").decode("utf-8", "surrogateescape")
+
+
+class Record(Head):
+    """All of it."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        whole = HEAD.size + SITE.size * SITES + PART_BYTES * PARTS
+        if len(data) != whole:
+            raise BadRecord(f"{len(data)} bytes instead of {whole}")
         self.parts = [data[at:at + PART_BYTES] for at in range(HEAD.size + SITE.size * SITES, whole, PART_BYTES)]
         self.waits, self.sleeps = ([sum(column) for column in zip(*(array64(part[at:at + 8 * BUCKETS]) for part in self.parts))]
                                    for at in (0, 8 * BUCKETS))
@@ -78,5 +88,10 @@ def running(values):
 
 
 def read(path):
+    """A Record, or only its Head: nothing was seen."""
     with open(path, "rb") as file:
+        head = Head(file.read(HEAD.size))
+        if not head.seen:
+            return head
+        file.seek(0)
         return Record(memoryview(file.read()))

@@ -7,13 +7,9 @@ ADVICE = {
     "call": "call_rcu(head, f) where f frees one object: prudence_free_deferred(object), without a callback",
     "synchronize": "synchronize_rcu(), then free(object): prudence_free_deferred(object), without a wait",
     "barrier": "rcu_barrier() before a library is unloaded or a heap destroyed: prudence_barrier()",
-    "defer": "defer_rcu(free, object): prudence_free_deferred(object)",
+    "defer": "defer_rcu(free, object): prudence_free_deferred(object); rte_rcu_qsbr_dq_enqueue: prudence_cache_free_deferred(cache, object), without a limit",
     "reclaim": "ck_epoch_call, ck_hp_free: prudence_cache_free_deferred(cache, object) in an epoch or hazard domain",
 }
-
-# Why a process that was watched shows nothing.
-NOTHING = ("no call of call_rcu, synchronize_rcu, defer_rcu or Concurrency Kit's library was seen. Seen are liburcu's functions of version 0.11 and "
-           "newer, if the program takes them from the shared library; not seen are a liburcu that is linked statically, macros, and RCU of the program's own.")
 
 
 def time_text(ns):
@@ -63,7 +59,7 @@ def lines(found, command, top=figures.TOP):
         yield (f"updaters    slept {time_text(found['sleeps']['ns'])} in {found['sleeps']['calls']:,} calls ({100 * share:.0f} % of the time of one "
                f"thread): {waits_text(found['sleeps']['waits'])}")
     if found["deferred"]:
-        yield f"defer_rcu   {found['deferred']:,} calls, which are counted only"
+        yield f"deferrals   {found['deferred']:,} calls of defer_rcu or of DPDK's queues, which are counted only"
     if found["reclaimed"]["calls"]:
         yield f"reclaims    {found['reclaimed']['calls']:,} calls freed {bytes_text(found['reclaimed']['bytes'])}"
     yield from place_lines(found["places"][:top], len(found["places"]))

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import figures, record, report
+from . import figures, record, report, unseen
 
 EXAMPLE = """\
 examples:
@@ -22,6 +22,7 @@ examples:
   prudence-latent --every 1 --json waits.json -- ./server --port 5300
 """
 NOTHING_SEEN = 3
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 PT_INTERP = 3
 
 
@@ -106,7 +107,7 @@ def records(prefix):
             found.append(record.read(path))
         except (OSError, record.BadRecord):
             pass  # the program ended while the shim made the file
-    return sorted(found, key=lambda one: -sum(site.calls for site in one.sites))
+    return sorted(found, key=lambda one: -sum(site.calls for site in one.sites) if one.seen else 1)
 
 
 def say_now(prefix, began):
@@ -123,12 +124,31 @@ def wait(child, every, prefix, began):
             say_now(prefix, began)
 
 
+def pass_signals_on():
+    """Returns what is to be called with the program once it runs; it gets what came before. exec gives it its own handling of signals."""
+    early, running = [], []
+
+    def pass_on(number, _):
+        running[0].send_signal(number) if running else early.append(number)
+
+    def begin(child):
+        running.append(child)
+        for number in early:
+            child.send_signal(number)
+
+    for number in PASSED_ON:
+        signal.signal(number, pass_on)
+    signal.signal(signal.SIGINT, lambda *_: None)
+    return begin
+
+
 def run_program(options, places, prefix):
-    """(status, seconds, when it began). Control-C reaches the program from the terminal; this waits for its end."""
+    """(status, seconds, when it began). Control-C reaches the program from the terminal; other signals are passed on, as a server that reads its
+    configuration again needs them."""
     path, began = find(options.program), time.monotonic()
+    begin = pass_signals_on()
     with subprocess.Popen([options.program, *options.arguments], executable=path, env=environment(places, prefix)) as child:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        begin(child)
         status = wait(child, options.every, prefix, began)
     return status, time.monotonic() - began, began
 
@@ -157,7 +177,7 @@ def tell(options, places, found, seconds, began):
 def why_nothing(found):
     if not found:
         return "the program never loaded the shim: it ended at once, or another program clears LD_PRELOAD"
-    return report.NOTHING
+    return "\n".join(unseen.lines(list(dict.fromkeys(one.program for one in found if one.program))))
 
 
 def run(words, places):

@@ -108,18 +108,24 @@ static void note_wait(struct latent_use *use, uint64_t ns)
 
 /* ------------------------------------------------------------------------------------- sites */
 
-/* A place in liburcu is no updater of the program's: its worker waits there, too. */
+/* A place in such a library is none of the program's: liburcu's worker waits, DPDK's queues reclaim. */
+static bool is_internal(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    name = name ? name + 1 : path;
+    return !strncmp(name, "liburcu", 7) || !strncmp(name, "librte_rcu.", 11);
+}
+
 static void name_site(struct latent_site *site, const char *function)
 {
     Dl_info found;
-    const char *base;
 
     strncpy(site->function, function, sizeof site->function - 1);
     if (dladdr((void *)(uintptr_t)site->place, &found) && found.dli_fname) {
         strncpy(site->file, found.dli_fname, sizeof site->file - 1);
         site->offset = site->place - (uint64_t)(uintptr_t)found.dli_fbase;
-        base = strrchr(found.dli_fname, '/');
-        if (site->kind != KIND_CALL && !strncmp(base ? base + 1 : found.dli_fname, "liburcu", 7))
+        if (site->kind != KIND_CALL && is_internal(found.dli_fname))
             site->kind = KIND_INTERNAL;
     }
     __atomic_store_n(&site->named, 1, __ATOMIC_RELEASE);
@@ -383,6 +389,34 @@ RECLAIMS(ck_hp_purge, "hp_purge", (void *record), (record))
 RECLAIMS(ck_hp_free, "hp_free", (void *record, void *hazard, void *data, void *object),
          (record, hazard, data, object))
 
+/* ------------------------------------------------------------------------- DPDK's librte_rcu */
+
+SLEEPS(rte_rcu_qsbr_synchronize, KIND_SYNCHRONIZE, "qsbr_synchron.",
+       (void *readers, unsigned thread), (readers, thread))
+
+EXPORT int rte_rcu_qsbr_dq_enqueue(void *queue, void *resource);
+int rte_rcu_qsbr_dq_enqueue(void *queue, void *resource)
+{
+    FIND_REAL(rte_rcu_qsbr_dq_enqueue);
+    if (file)
+        called(CALLER(), KIND_DEFER, "dq_enqueue");
+    return real(queue, resource);
+}
+
+EXPORT int rte_rcu_qsbr_dq_reclaim(void *queue, unsigned most, unsigned *freed, unsigned *pending,
+                                   unsigned *available);
+int rte_rcu_qsbr_dq_reclaim(void *queue, unsigned most, unsigned *freed, unsigned *pending,
+                            unsigned *available)
+{
+    uint64_t start = start_counting(), place = CALLER();
+    int status;
+    FIND_REAL(rte_rcu_qsbr_dq_reclaim);
+
+    status = real(queue, most, freed, pending, available);
+    note_reclaim(place, "dq_reclaim", stop_counting(start));
+    return status;
+}
+
 /* -------------------------------------------------------------------------------------- free */
 
 EXPORT void free(void *block)
@@ -429,6 +463,8 @@ static void open_file(void)
     made->slot_ns = every ? strtoull(every, NULL, 10) : 0;
     made->slot_ns = made->slot_ns ? made->slot_ns : 10000000;
     made->began = now_ns();
+    if (readlink("/proc/self/exe", made->program, sizeof made->program - 1) < 0)
+        made->program[0] = 0;
     made->own_free = !is_ours(dlsym(RTLD_DEFAULT, "free"));
     made->version = LATENT_VERSION;
     made->magic = LATENT_MAGIC;

@@ -12,12 +12,13 @@
 #include <stdint.h>
 
 #define LATENT_MAGIC   UINT64_C(0x746e6574616c7270) /* "prlatent" */
-#define LATENT_VERSION 1
+#define LATENT_VERSION 2
 #define PARTS          16
 #define SITES          512    /* calling places; the last is for all that have no room */
 #define SLOTS          131072 /* of time */
 #define BUCKETS        256    /* of waits: four to each power of two */
 #define FILE_BYTES     232
+#define PROGRAM_BYTES  256
 
 /* What a place called. */
 enum latent_kind {
@@ -25,8 +26,8 @@ enum latent_kind {
     KIND_CALL,        /* call_rcu */
     KIND_SYNCHRONIZE, /* waits for a grace period */
     KIND_BARRIER,     /* waits for callbacks */
-    KIND_DEFER,       /* defer_rcu: counted, not followed */
-    KIND_RECLAIM,     /* calls what waits, in the caller's thread (Concurrency Kit) */
+    KIND_DEFER,       /* defer_rcu, DPDK's queue: counted, not followed */
+    KIND_RECLAIM,     /* calls what waits, in the caller's thread (Concurrency Kit, DPDK) */
     KIND_INTERNAL,    /* liburcu's own call of what it offers */
 };
 
@@ -69,6 +70,7 @@ struct latent_file {
     uint64_t own_free;  /* the program's `free` is not the shim's: bytes are not seen */
     uint64_t waiting;   /* callbacks that wait now; atomic */
     uint64_t reserved[6];
+    char program[PROGRAM_BYTES]; /* the file that runs, cut if it is longer */
     struct latent_site sites[SITES];
     struct latent_part parts[PARTS];
 };

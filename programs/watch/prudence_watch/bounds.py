@@ -47,6 +47,7 @@ HEADERS = 1 << 16  # of segments, of sections: what ELF can count without extens
 NOTES = 1 << 16  # bytes of a segment of notes
 SYMBOLS = 1 << 21  # of all files together; a browser has a million
 SYMBOL = 4096  # bytes of a name; the rest is cut
+STRINGS = 1 << 28  # bytes of all names of a file
 
 # ------------------------------------------------------------------------------------------ clients
 

@@ -130,6 +130,16 @@ class Elf:
             return None
         return self.string(self.names[at])
 
+    def functions(self):
+        """The names of all functions. [] if they cannot be read."""
+        offset, size = self.strings
+        try:
+            with open_plain(self.path) as file:
+                data = Part(file).read(offset, size, bounds.STRINGS)
+        except (BadElf, OSError):
+            return []
+        return [data[at:data.find(b"\0", at)].decode(errors="replace") for at in self.names]
+
     def string(self, place):
         offset, size = self.strings
         try:

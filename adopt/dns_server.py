@@ -72,10 +72,9 @@ class Server:
                 for path in (self.folder, *self.folder.iterdir()):
                     os.chown(path, self.user, self.user)
             log = stack.enter_context(open(self.folder / "stderr", "w"))
-            self.process = subprocess.Popen([self.side.source / self.program, "-c", self.folder / "conf", *self.arguments], stderr=log, stdout=log,
-                                            cwd=self.folder, env=self.side.environment | self.environment, user=self.user, group=self.user,
+            self.process = subprocess.Popen(self.side.watched([self.side.source / self.program, "-c", self.folder / "conf", *self.arguments]), stderr=log,
+                                            stdout=log, cwd=self.folder, env=self.side.environment | self.environment, user=self.user, group=self.user,
                                             extra_groups=[] if self.user else None)
-            self.pid = self.process.pid
             stack.callback(self.end)
             self.wait_until_ready() if self.zones else self.wait_until(self.listens, "does not listen")
             self.stack = stack.pop_all()
@@ -83,6 +82,16 @@ class Server:
 
     def __exit__(self, *error):
         self.stack.close()
+
+    @property
+    def pid(self):
+        """Of the server itself: the only child of what watches it."""
+        if not self.side.reports:
+            return self.process.pid
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        if len(children) != 1:
+            raise Failed(f"{self.program} is watched, and has {len(children)} processes")
+        return int(children[0])
 
     def listens(self):
         raise NotImplementedError

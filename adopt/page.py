@@ -11,6 +11,7 @@ from measure.verdict import spread
 SAME = 0.02          # as in every report
 TITLE = "Before and after"
 ARROWS = {"less": "↓", "more": "↑"}
+WATCHED = "What waited before"
 NOTES = [
     "Both sides are built from the same source of Debian with the same flags; after has adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
     "before, after, before, after. A figure is the median of the rounds, with the least and the most in brackets.",
@@ -76,6 +77,39 @@ def tests_cells(document, program):
     return [{"subject": program.title, "what": "its own tests", "before": said["before"], "after": said["after"], "after ÷ before": "–", "verdict": "–"}]
 
 
+# -------------------------------------------------------------------------------------------------- prudence-latent
+
+def watched_figures(run):
+    """Of one round, over its processes. Waits are those of the process that queued most."""
+    every = run["processes"]
+    calls = max((one["callbacks"] for one in every), key=lambda calls: calls["queued"], default={})
+    waits = calls.get("waits") or {"median_ns": 0, "p99_ns": 0, "most_ns": 0}
+    seconds = sum(one["seconds"] for one in every) or 1
+    return {"callbacks, per s": sum(one["callbacks"]["queued"] for one in every) / seconds,
+            "of them waited at once, most": max((one["callbacks"]["most_waiting"] for one in every), default=0),
+            "half waited, ms": waits["median_ns"] / 1e6, "p99, ms": waits["p99_ns"] / 1e6,
+            "memory behind them, most, KB": max((one["bytes"]["most"] for one in every), default=0) / 1e3,
+            "updaters' waits, per s": sum(one["sleeps"]["calls"] for one in every) / seconds,
+            "time in them, %": 100 * sum(one["sleeps"]["ns"] for one in every) / 1e9 / seconds,
+            "counted deferrals, per s": sum(one["deferred"] for one in every) / seconds}
+
+
+def watched_cells(document, known):
+    """A line for each program that was watched: medians of the rounds, and what watching cost."""
+    lines = []
+    for program in known.values():
+        runs = {how: {run["round"]: run for run in document["runs"] if (run["kind"], run["program"], run.get("watched")) == ("watched", program.name, how)}
+                for how in (False, True)}
+        rounds = sorted(runs[False].keys() & runs[True].keys())
+        if not rounds:
+            continue
+        found = [watched_figures(runs[True][one]) for one in rounds]
+        costs = [runs[True][one]["cost"] / runs[False][one]["cost"] for one in rounds if runs[False][one]["cost"]]
+        lines.append({"subject": program.title} | {key: number(statistics.median(one[key] for one in found)) for key in found[0]} |
+                     {"CPU time with it ÷ without": spread(costs, lambda value: f"{value:.3f}") if costs else "–"})
+    return lines
+
+
 # ------------------------------------------------------------------------------------------------------------ pictures
 
 def picture(document, program):
@@ -106,6 +140,11 @@ def part_of(document, program, made):
             "cells": tests_cells(document, program) + measure_cells(document, program)}
 
 
+def watched_part(cells):
+    return {"name": "latent", "title": WATCHED, "figures": "", "pictures": [], "findings": [], "open": True, "cells": cells,
+            "text": ["The programs as they are, run by prudence-latent and without it in turns. 0: nothing was seen."]}
+
+
 def headline(cells):
     said = {word: sum(line["verdict"] == word for line in cells) for word in ("better", "worse", "the same", "unclear")}
     return ", ".join(f"{number} {word}" for word, number in said.items() if number) + f", of {count(sum(said.values()), 'figure')}."
@@ -122,11 +161,14 @@ def report(document, made, known):
     """`known`: {name: program}, of all."""
     chosen = [one for one in known.values() if any(run["program"] == one.name for run in document["runs"])]
     cells = [line for one in chosen for line in tests_cells(document, one) + measure_cells(document, one)]
+    watched = watched_cells(document, known)
     made.parts(document, NOTES, title="Programs moved to Prudence", subtitle=f"make adopt · {document['commit']} · {document['date']}",
                warnings=busy_warning(document), headline=headline(cells), source="", versions=[],
-               parts=[part_of(document, one, made) for one in chosen])
-    made.tables({"adopt": cells})
+               parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else []))
+    made.tables({"adopt": cells} | ({"latent": watched} if watched else {}))
     if made.into:
-        table = made.into / "results/data/adopt/adopt.csv"
-        write_results(made.into, "adopt", {"adopt": with_kept_rows(table, cells, known)}, TITLE, "adopt", grouped)
+        data = made.into / "results/data/adopt"
+        write_results(made.into, "adopt", {"adopt": with_kept_rows(data / "adopt.csv", cells, known)}, TITLE, "adopt", grouped)
+        if watched:
+            write_results(made.into, "adopt", {"latent": with_kept_rows(data / "latent.csv", watched, known)}, WATCHED, "latent")
     return headline(cells)

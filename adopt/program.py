@@ -38,6 +38,7 @@ class Program:
     before = ""          # how it defers, in a line
     after = ""           # what the patch makes of that
     measures = ()
+    watched_cost = ""    # key of the measure that says what prudence-latent costs it
 
     def build(self, side):
         """Configures and compiles in side.source."""

@@ -2,6 +2,7 @@
 """Fetches, builds, tests and measures programs on both sides. What has finished is kept in build/adopt until something that it depends on changes."""
 
 import argparse
+import dataclasses
 import importlib
 import json
 import sys
@@ -15,8 +16,10 @@ from . import page, sides
 from .program import Failed, Missing
 
 STEPS = ("patch", "build", "test", "measure")
+WATCH = "watch"      # no step of every run
 ROUNDS, SECONDS = 5, 10
 SKIPPED = 77
+WATCHED = ("seconds", "callbacks", "bytes", "sleeps", "deferred", "reclaimed")  # what is kept of a report of prudence-latent
 
 
 def programs():
@@ -33,7 +36,9 @@ Move programs that defer to Prudence: fetch Debian's source, build it as it is a
 both sides, then measure both in rounds in which they take turns. What has finished is kept in build/adopt: after an interruption, call again.""",
         epilog="A program whose packages or source are not there is left out, and named; status 77: nothing was left.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(known))
-    parser.add_argument("--only", choices=STEPS, action="append", help="only this step (again: more of them): patch fetches and patches; test and measure build what is not built")
+    parser.add_argument("--only", choices=(*STEPS, WATCH), action="append",
+                        help="only this step (again: more of them): patch fetches and patches; test and measure build what is not built; "
+                        "watch: the program as it is, with and without prudence-latent in turns")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of the measurement ({ROUNDS})")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round and side ({SECONDS})")
     parser.add_argument("--again", action="store_true", help="forget the results that are kept of the chosen steps, not what is built")
@@ -68,6 +73,26 @@ def round_of(side, number, seconds):
             "values": {one.key: float(found[one.key]) for one in side.program.measures}}
 
 
+def watched_round_of(side, number, seconds):
+    """What watching costs the program, and, if it is watched, what prudence-latent says of each process, without the curve."""
+    if side.reports:
+        shutil.rmtree(side.reports, ignore_errors=True)
+        side.reports.mkdir(parents=True)
+    found = side.program.measure(side, seconds)
+    reports = [json.loads(path.read_text()) for path in sorted(side.reports.iterdir())] if side.reports else []
+    return {"kind": "watched", "program": side.program.name, "watched": bool(reports), "round": number, "cost": float(found[side.program.watched_cost]),
+            "processes": [{key: one[key] for key in WATCHED} for report in reports for one in report["processes"]]}
+
+
+def watch_tasks(plain, rounds, seconds):
+    title, tool = plain.program.title, {"tool": sides.digest(plain.build_folder / "bin/libprudence-latent.so")}
+    for number in range(1, rounds + 1):
+        for how, side in (("without", plain), ("with", dataclasses.replace(plain, reports=plain.folder / "reports"))):
+            yield keep.Task(f"watched-{how}-{number}", f"{title}, {how} prudence-latent, round {number}", "watched",
+                            side.identity() | tool | {"round": number, "seconds": seconds},
+                            lambda side=side, number=number: or_why(watched_round_of, side, number, seconds), seconds)
+
+
 def broken_by_the_patch(program, runs):
     """[(title, why)] if tests fail that pass as the program is."""
     failing = {run["side"]: set(run["failing"]) for run in runs}
@@ -85,6 +110,8 @@ def or_why(work, *arguments):
 def tasks_of(both, steps, rounds, seconds):
     """Rounds are outermost and sides innermost, so that both sides see the same machine."""
     title = both[0].program.title
+    if WATCH in steps:
+        yield from watch_tasks(both[0], rounds, seconds)
     if "test" in steps:
         for side in both:
             yield keep.Task(f"tests-{side.name}", f"{title}, {side.name}: its own tests", "tests", side.identity(), lambda side=side: or_why(tests_of, side))
@@ -98,7 +125,7 @@ def tasks_of(both, steps, rounds, seconds):
 
 def forget(runs, steps):
     """What these steps kept."""
-    for step, names in (("test", "tests-*.json"), ("measure", "round-*.json")):
+    for step, names in (("test", "tests-*.json"), ("measure", "round-*.json"), (WATCH, "watched-*.json")):
         for one in sorted(runs.glob(names)) if step in steps else ():
             one.unlink()
 
@@ -113,7 +140,7 @@ def run_program(program, build, given, say):
     runs = build / "adopt" / program.name / "runs"
     if given.again:
         forget(runs, steps)
-    for side in both:
+    for side in both[:1] if steps == [WATCH] else both:
         say(f"{program.title}: {'patches' if steps == ['patch'] else 'builds'} {side.name}")
         try:
             side.prepare() if steps == ["patch"] else side.make()

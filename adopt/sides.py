@@ -22,6 +22,7 @@ from .program import Failed, Missing
 HERE = ROOT / "adopt"
 LINES = 250          # that a patch may add and remove
 LAST_LINES = 30      # of a log, in a message
+NOTHING_SEEN = 3     # status of prudence-latent
 STEP_LIMIT = 5400    # seconds that a command may take unless it says so
 
 
@@ -107,6 +108,7 @@ class Side:
     program: object
     patched: bool
     build_folder: Path   # of Prudence
+    reports: Path | None = None  # folder for those of prudence-latent, which then runs what is measured
 
     def __post_init__(self):
         self.folder = self.build_folder / "adopt" / self.program.name / self.name
@@ -121,6 +123,14 @@ class Side:
     @property
     def environment(self):
         return environment_of(self.build_folder)
+
+    def watched(self, command):
+        """The command of what is measured, under prudence-latent if that is asked for."""
+        if not self.reports:
+            return list(command)
+        number = len(list(self.reports.iterdir()))
+        (self.reports / f"{number}.json").touch()
+        return [self.build_folder / "bin/prudence-latent", "--json", self.reports / f"{number}.json", "--", *command]
 
     def run(self, command, timeout=STEP_LIMIT, environment=None, folder=None):
         """What it printed, which the log has as well. Nothing of it outlives an interruption."""
@@ -155,10 +165,10 @@ class Side:
 
     def figures(self, command, timeout):
         """The JSON that a driver prints, alone, on standard output."""
-        words = [str(word) for word in command]
+        words = [str(word) for word in self.watched(command)]
         try:
             done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=timeout, check=False)
-            if done.returncode:
+            if done.returncode and not (self.reports and done.returncode == NOTHING_SEEN):
                 raise Failed(f"{words[0]} ended with {done.returncode}: {done.stderr}")
             return json.loads(done.stdout)
         except subprocess.TimeoutExpired as error:

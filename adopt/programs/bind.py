@@ -47,6 +47,7 @@ class Bind(Program):
     uses = dns_server.USES
     before = "call_rcu frees chunks of tries, what waits for an answer, and what is known to fail."
     after = "These come from our caches; the last two are deferred without a callback; call_rcu is our drop-in's."
+    watched_cost = "cpu_ms"
     measures = (*dns_server.MEASURES,
                 Measure("peak_mb", "peak memory of updates", "MB", better="less"),
                 Measure("after_mb", f"memory {QUIET} s after them", "MB", better="less"),

@@ -41,6 +41,7 @@ class Knot(Program):
     before = ("An update copies the parts of the zone's trie that it changes; call_rcu frees the old ones and lets the next update begin. Memory comes "
               "from malloc, which is trimmed each 10 MB of zones.")
     after = "The zone's tries, nodes and arrays come from our caches, old tries are deferred at once, nothing is trimmed; call_rcu is our drop-in's."
+    watched_cost = "cpu_ms"
     measures = (*dns_server.MEASURES,
                 Measure("reload_ms", "the zone loaded again", "ms", better="less"),
                 Measure("peak_mb", "peak memory of reloads", "MB", better="less"),

@@ -18,6 +18,7 @@ class L3fwd(Program):
     packages = ("libdpdk-dev", "pkg-config")
     before = "rte_lpm: 256 groups for routes longer than 24 bits, and a defer queue of as many, whose groups return when all lcores have reported."
     after = "Routes of Prudence, whose nodes come from caches that poll the same variable."
+    watched_cost = "cpu_us"
     measures = (Measure("still", "packets forwarded by one lcore while no route changes", "per s of its CPU time", better="more"),
                 Measure("packets", "packets forwarded while routes change", "per s of its CPU time", better="more"),
                 Measure("updates", "routes added and deleted", "per s", better="more"),

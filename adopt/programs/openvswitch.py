@@ -21,6 +21,7 @@ class OpenVSwitch(Program):
     name, title, package, suite, mark = "openvswitch", "Open vSwitch", "openvswitch", "sid", "configure.ac"
     before = "ovsrcu_postpone: sets of callbacks that one thread calls after a grace period."
     after = "Flows, their actions and texts are objects of any size of an external domain, which polls the threads' sequence numbers."
+    watched_cost = "cpu_us"
     measures = (Measure("pairs", "flows deleted and set up", "per s", better="more"),
                 Measure("p50_us", "median of such a pair", "µs", better="less"),
                 Measure("p999_us", "p99.9 of such a pair, with quiescing", "µs", better="less"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""QEMU's RCU (util/rcu.c), under memory maps, the block layer and devices. Only its unit tests are built. storm.c flips a map as the memory code
-does."""
+"""QEMU's RCU (util/rcu.c), under memory maps, the block layer and devices. Its unit tests and a PC are built. storm.c flips a map as the memory code
+does, without a guest; moves.c changes the maps of a machine that runs one."""
 
 import os
 import shutil
@@ -22,6 +22,7 @@ class QEMU(Program):
     before = ("A thread waits until 30 callbacks have come, or five times 10 ms, then for readers, and runs all callbacks under the big lock.")
     after = ("Callbacks wait in an external domain that polls QEMU's readers, and take the big lock one by one; small objects of g_free_rcu come from "
              "a cache and need no callback.")
+    watched_cost = "move_cpu_us"
     measures = (Measure("free_p50_us", "from flip to free, half of them", "µs", better="less"),
                 Measure("free_p999_us", "from flip to free, p99.9", "µs", better="less"),
                 Measure("stall_p99_us", "p99 of the main loop's waits for the big lock, in a storm", "µs", better="less"),
@@ -29,7 +30,13 @@ class QEMU(Program):
                 Measure("peak_mb", "peak memory of a storm", "MB", better="less"),
                 Measure("after_mb", "memory two seconds after it", "MB", better="less"),
                 Measure("replace_ns", "replacing a small object (g_free_rcu)", "ns", better="less"),
-                Measure("small_mb", "memory that these leave waiting", "MB", better="less"))
+                Measure("small_mb", "memory that these leave waiting", "MB", better="less"),
+                Measure("move_p999_us", "p99.9 of a move of a device's memory in a machine", "µs", better="less"),
+                Measure("guest_p999_us", "p99.9 of a guest's access to a port meanwhile", "µs", better="less"),
+                Measure("moves", "such moves in a storm", "per s", better="more"),
+                Measure("move_cpu_us", "CPU time of one, but the guest's", "µs", better="less"),
+                Measure("machine_peak_mb", "the machine's peak memory in it", "MB", better="less"),
+                Measure("machine_after_mb", "the machine's memory two seconds after it", "MB", better="less"))
 
     def build(self, side):
         out = side.folder / "out"
@@ -41,12 +48,17 @@ class QEMU(Program):
         side.run(["cc", "-O2", "-g", "-pthread", "-D_GNU_SOURCE", f"-I{side.source}/include", f"-I{side.source}/linux-headers", f"-I{out}",
                   f"-I{out}/qapi", HERE / "storm.c", "-o", out / "storm", "-Wl,--start-group", *(out / one for one in LIBRARIES), "-Wl,--end-group",
                   *side.flags("glib-2.0", "gthread-2.0"), "-lm"])
+        side.run(["cc", "-O2", "-g", HERE / "moves.c", "-o", out / "moves"])
+        side.run(["cc", "-c", HERE / "guest.S", "-o", out / "guest.o"])
+        side.run(["objcopy", "-O", "binary", "-j", ".text", out / "guest.o", out / "guest"])
 
     def tests(self, side):
         return side.tap({name: [side.folder / "out/tests/unit" / name, *QUICK] for name in TESTS}, timeout=600)
 
     def measure(self, side, seconds):
-        return side.figures([side.folder / "out/storm", seconds], timeout=seconds * 10 + 300)
+        out = side.folder / "out"
+        machine = [out / "moves", out / "qemu-system-x86_64", out / "guest", seconds]
+        return side.figures([out / "storm", seconds], timeout=seconds * 10 + 300) | side.figures(machine, timeout=seconds * 10 + 300)
 
 
 PROGRAM = QEMU()

@@ -11,6 +11,7 @@ class RecyclePool(Program):
     packages = ("liburcu-dev",)
     before = "Retired objects wait on their CPU's list; one thread sweeps the lists into depots, which only threads on the same CPU take from."
     after = "One cache, whose domain asks liburcu's qsbr readers."
+    watched_cost = "cpu_ns"
     measures = (Measure("writes", "versions replaced under 80 readers", "per s", better="more"),
                 Measure("cpu_ns", "CPU time of the process for one", "ns", better="less"),
                 Measure("p999_us", "p99.9 of one", "µs", better="less"),

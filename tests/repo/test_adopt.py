@@ -5,6 +5,7 @@ is kept; what fails or is missing is named; the report says better and worse."""
 
 import contextlib
 import io
+import json
 import socket
 import subprocess
 import sys
@@ -42,6 +43,7 @@ class Patches(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(program.name, name)
                 self.assertTrue(program.title and program.before and program.after and program.measures)
+                self.assertIn(program.watched_cost, ["", *(one.key for one in program.measures)])
                 self.assertTrue(sides.patch_of(program) or not program.package)
                 self.assertTrue(all((ROOT / "adopt" / one).is_file() for one in program.uses))
                 self.assertTrue((ROOT / f"docs/explanation/adopt-{name.replace('_', '-')}.md").is_file())
@@ -69,6 +71,7 @@ class Made(Program):
     name, title, package, mark = "made", "Made up", "made", "file"
     before, after = "it waits", "it does not"
     measures = (Measure("time", "time", "µs", better="less"), Measure("rate", "rate", "per s", better="more"))
+    watched_cost = "time"
 
     def __init__(self):
         self.calls = []
@@ -168,6 +171,21 @@ class Sides(unittest.TestCase):
         self.assertIn("printed no JSON", measured("sh", "-c", "echo many"))
         self.assertIn("did not end within 0.1 s", measured("sleep", "20", timeout=0.1))
 
+    def test_watches_the_program_as_it_is(self):
+        """prudence-latent is a script here, which says what one process did, and that nothing was seen."""
+        tool = self.build / "bin/prudence-latent"
+        tool.parent.mkdir()
+        (tool.parent / "libprudence-latent.so").write_text("1")
+        process = dict.fromkeys(run.WATCHED, 1) | {"curve": [2]}
+        tool.write_text(f"#!/bin/sh\necho '{json.dumps({'processes': [process]})}' >\"$2\"\nshift 3\n\"$@\"\nexit 3\n")
+        tool.chmod(0o755)
+        with mock.patch.object(self.made, "measure", lambda side, _: side.figures(["sh", "-c", 'echo "{\\"time\\": 2}"'], 20)):
+            self.adopt("--only", "watch")
+        self.assertEqual(self.made.calls, ["build before old"])
+        runs = [json.loads((self.build / f"adopt/made/runs/watched-{how}-2.json").read_text()) for how in ("without", "with")]
+        self.assertEqual([(one["watched"], one["cost"]) for one in runs], [(False, 2), (True, 2)])
+        self.assertEqual([one["processes"] for one in runs], [[], [dict.fromkeys(run.WATCHED, 1)]])
+
     def test_lines_of_tests_are_counted(self):
         side = sides.Side(self.made, False, self.build)
         side.source.mkdir()
@@ -243,6 +261,17 @@ class Page(unittest.TestCase):
             last = mock.Mock(title="Last")
             rows = page.with_kept_rows(table, [{"subject": "Made up", "what": "new"}], {"made": Made(), "last": last})
         self.assertEqual([tuple(line.values()) for line in rows], [("Made up", "new"), ("Last", "kept"), ("Gone", "kept")])
+
+    def test_says_what_waited_and_what_watching_cost(self):
+        waits = {"median_ns": 2e6, "p99_ns": 3e6, "most_ns": 4e6}
+        process = {"seconds": 2, "callbacks": {"queued": 10, "most_waiting": 4, "waits": waits}, "bytes": {"most": 5000},
+                   "sleeps": {"calls": 6, "ns": 1e9}, "deferred": 8, "reclaimed": {}}
+        found = document()
+        found["runs"] += [{"kind": "watched", "program": "made", "watched": watched, "round": 1, "cost": cost, "processes": [process] * watched}
+                          for watched, cost in ((False, 100), (True, 101))]
+        line, = page.watched_cells(found, {"made": Made()})
+        self.assertEqual(list(line.values()), ["Made up", "5", "4", "2", "3", "5", "3", "50", "4", "1.010"])
+        self.assertEqual(page.watched_cells(document(), {"made": Made()}), [])
 
     def test_a_measure_says_which_way_is_better(self):
         with self.assertRaises(ValueError):

@@ -22,9 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#ifndef MOVES
-#define MOVES     20000
-#endif
+#define MOVES     5000
 #define IN_FLIGHT 32
 #define TIMES     (1 << 20)
 #define BUCKETS   124 /* of guest.S */
@@ -135,7 +133,7 @@ static void start(const char *program, const char *guest)
 
 static FILE *open_of_qemu(const char *name, const char *mode)
 {
-    char path[300];
+    char path[600];
     FILE *file;
 
     snprintf(path, sizeof path, "/proc/%d/%s", (int)qemu, name);
@@ -313,7 +311,8 @@ int main(int argc, char **argv)
     number = storm(number);
     printf(", \"moves\": %.0f", MOVES * 1e9 / (double)(now_ns(CLOCK_MONOTONIC) - begun));
     usleep(2000000);
-    printf(", \"move_cpu_us\": %.2f, \"guest_peak_mb\": %.1f, \"guest_after_mb\": %.1f}\n",
+    printf(", \"move_cpu_us\": %.2f, "
+           "\"machine_peak_mb\": %.1f, \"machine_after_mb\": %.1f}\n",
            (cpu_us() - cpu) / MOVES, memory_mb("VmHWM"), memory_mb("VmRSS"));
     check_place(number);
     kill(qemu, SIGTERM);

@@ -11,6 +11,7 @@ from measure.verdict import spread
 SAME = 0.02          # as in every report
 TITLE = "Before and after"
 ARROWS = {"less": "↓", "more": "↑"}
+BUSY = 0.5           # CPUs that other programs took; above it, CPU times tell nothing of some per cent
 WATCHED = "What waited before"
 NOTES = [
     "Both sides are built from the same source of Debian with the same flags; after has adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
@@ -105,8 +106,10 @@ def watched_cells(document, known):
             continue
         found = [watched_figures(runs[True][one]) for one in rounds]
         costs = [runs[True][one]["cost"] / runs[False][one]["cost"] for one in rounds if runs[False][one]["cost"]]
+        busy = any(runs[how][one]["others_cpus"] > BUSY for how in runs for one in rounds)
+        cost = "busy" if busy or not costs else spread(costs, lambda value: f"{value:.3f}")
         lines.append({"subject": program.title} | {key: number(statistics.median(one[key] for one in found)) for key in found[0]} |
-                     {"CPU time with it ÷ without": spread(costs, lambda value: f"{value:.3f}") if costs else "–"})
+                     {"CPU time with it ÷ without": cost})
     return lines
 
 

@@ -5,6 +5,7 @@ there is nothing to see, and why. Skipped without liburcu or the tool. PRUDENCE_
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -169,6 +170,18 @@ class Latent(unittest.TestCase):
             done = subprocess.run([TOOL, *words], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 2)
             self.assertIn(why, done.stderr)
+
+    @LONG
+    @unittest.skipUnless(shutil.which("valgrind"), "there is no valgrind")
+    def test_costs_few_instructions(self):
+        """So many a callback that 2 % of a CPU's time are more than 100,000 callbacks a second. A free outside of callbacks has a look at one word."""
+        def instructions(word, preload):
+            said = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={self.folder}/calls", self.program, word], capture_output=True,
+                                  text=True, timeout=120, env=os.environ | {"LD_PRELOAD": preload, "PRUDENCE_LATENT": f"{self.folder}/waits"}).stderr
+            return int(re.search(r"Collected : (\d+)", said)[1])
+        plain, watched = (instructions("plain", preload) - instructions("none", preload) for preload in ("", str(BUILD / "bin/libprudence-latent.so")))
+        self.assertLess((watched - plain) / QUEUED, 400)
+        self.assertGreater(watched, plain)
 
     @LONG
     def test_makes_a_page(self):

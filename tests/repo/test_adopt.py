@@ -267,10 +267,12 @@ class Page(unittest.TestCase):
         process = {"seconds": 2, "callbacks": {"queued": 10, "most_waiting": 4, "waits": waits}, "bytes": {"most": 5000},
                    "sleeps": {"calls": 6, "ns": 1e9}, "deferred": 8, "reclaimed": {}}
         found = document()
-        found["runs"] += [{"kind": "watched", "program": "made", "watched": watched, "round": 1, "cost": cost, "processes": [process] * watched}
+        found["runs"] += [{"kind": "watched", "program": "made", "watched": watched, "round": 1, "cost": cost, "processes": [process] * watched, "others_cpus": 0.1}
                           for watched, cost in ((False, 100), (True, 101))]
         line, = page.watched_cells(found, {"made": Made()})
         self.assertEqual(list(line.values()), ["Made up", "5", "4", "2", "3", "5", "3", "50", "4", "1.010"])
+        found["runs"][-1]["others_cpus"] = 1
+        self.assertEqual(page.watched_cells(found, {"made": Made()})[0]["CPU time with it ÷ without"], "busy")
         self.assertEqual(page.watched_cells(document(), {"made": Made()}), [])
 
     def test_a_measure_says_which_way_is_better(self):

@@ -114,9 +114,10 @@ static void start(const char *program, const char *guest)
         dup2(up[1], 1);
         close(down[1]);
         close(up[0]);
-        execl(program, program, "-name", "moves,debug-threads=on", "-machine", "pc", "-accel", "tcg",
-              "-m", "64", "-nodefaults", "-display", "none", "-device", "VGA,romfile=", "-device",
-              "pci-testdev,addr=" DEVICE, "-bios", guest, "-qtest", "stdio", "-qtest-log", "none", NULL);
+        execl(program, program, "-name", "moves,debug-threads=on", "-machine", "pc", "-accel",
+              "tcg", "-m", "64", "-nodefaults", "-display", "none", "-device",
+              "VGA,romfile=", "-device", "pci-testdev,addr=" DEVICE, "-bios", guest, "-qtest",
+              "stdio", "-qtest-log", "none", NULL);
         perror(program);
         _exit(1);
     }
@@ -295,7 +296,8 @@ int main(int argc, char **argv)
     uint64_t begun;
 
     if (seconds <= 0) {
-        fprintf(stderr, "moves: three arguments are needed: a program, a file, a number of seconds\n");
+        fprintf(stderr,
+                "moves: three arguments are needed: a program, a file, a number of seconds\n");
         return 2;
     }
     start(argv[1], argv[2]);
@@ -311,9 +313,10 @@ int main(int argc, char **argv)
     number = storm(number);
     printf(", \"moves\": %.0f", MOVES * 1e9 / (double)(now_ns(CLOCK_MONOTONIC) - begun));
     usleep(2000000);
-    printf(", \"move_cpu_us\": %.2f, "
-           "\"machine_peak_mb\": %.1f, \"machine_after_mb\": %.1f}\n",
-           (cpu_us() - cpu) / MOVES, memory_mb("VmHWM"), memory_mb("VmRSS"));
+    printf(
+        ", \"move_cpu_us\": %.2f, "
+        "\"machine_peak_mb\": %.1f, \"machine_after_mb\": %.1f}\n",
+        (cpu_us() - cpu) / MOVES, memory_mb("VmHWM"), memory_mb("VmRSS"));
     check_place(number);
     kill(qemu, SIGTERM);
     if (waitpid(qemu, NULL, 0) != qemu)

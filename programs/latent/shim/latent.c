@@ -108,7 +108,8 @@ static void note_wait(struct latent_use *use, uint64_t ns)
 
 /* ------------------------------------------------------------------------------------- sites */
 
-/* A place in such a library is none of the program's: liburcu's worker waits, DPDK's queues reclaim. */
+/* Whether a place in that file is none of the program's: liburcu's worker waits, and DPDK's queues
+ * reclaim. */
 static bool is_internal(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -284,28 +285,28 @@ static void note_sleep(uint64_t place, enum latent_kind kind, const char *functi
         add(&part()->sleeps[bucket_of(slept)], 1);
 }
 
-/* Sets a function pointer to the next library's function of that name, which *known keeps. Ends the
- * process if there is none: the program has called a function that no library has. Several threads
- * may look at the same time; they find the same. */
-static void find(void **known, void *function, const char *name)
+/* Sets *known to the next library's function of that name. Ends the process if there is none: the
+ * program has called a function that no library has. Several threads may look at the same time;
+ * they find the same. */
+static __attribute__((noinline, cold)) void *look_up(void **known, const char *name)
 {
-    void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
+    void *found = dlsym(RTLD_NEXT, name);
 
     if (!found) {
-        found = dlsym(RTLD_NEXT, name);
-        if (!found) {
-            fprintf(stderr, "prudence-latent: the program calls %s, which no library has\n", name);
-            abort();
-        }
-        __atomic_store_n(known, found, __ATOMIC_RELAXED);
+        fprintf(stderr, "prudence-latent: the program calls %s, which no library has\n", name);
+        abort();
     }
-    memcpy(function, &found, sizeof found);
+    __atomic_store_n(known, found, __ATOMIC_RELAXED);
+    return found;
 }
 
 #define FIND_REAL(name)                                                                            \
     static void *known;                                                                            \
     __typeof__(&name) real;                                                                        \
-    find(&known, &real, #name)
+    void *found = __atomic_load_n(&known, __ATOMIC_RELAXED);                                       \
+    if (__builtin_expect(!found, 0))                                                               \
+        found = look_up(&known, #name);                                                            \
+    memcpy(&real, &found, sizeof real)
 
 #define SLEEPS(name, kind, function, parameters, arguments)                                        \
     EXPORT void name parameters;                                                                   \

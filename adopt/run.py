@@ -5,6 +5,7 @@ import argparse
 import dataclasses
 import importlib
 import json
+import shutil
 import sys
 from pathlib import Path
 

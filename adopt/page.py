@@ -96,13 +96,13 @@ def watched_figures(run):
 
 
 def watched_cells(document, known):
-    """A line for each program that was watched: medians of the rounds, and what watching cost."""
+    """A line for each program of which something was seen: medians of the rounds, and what watching cost."""
     lines = []
     for program in known.values():
         runs = {how: {run["round"]: run for run in document["runs"] if (run["kind"], run["program"], run.get("watched")) == ("watched", program.name, how)}
                 for how in (False, True)}
         rounds = sorted(runs[False].keys() & runs[True].keys())
-        if not rounds:
+        if not any(runs[True][one]["processes"] for one in rounds):
             continue
         found = [watched_figures(runs[True][one]) for one in rounds]
         costs = [runs[True][one]["cost"] / runs[False][one]["cost"] for one in rounds if runs[False][one]["cost"]]

@@ -8,8 +8,7 @@
  *     0x2000  the lower 32 bits of the counter at the last reading, then the upper ones
  */
         .code16
-        .globl  start
-start:
+start:                                  /* at 0, so nothing has to be linked */
         xorw    %ax, %ax
         movw    %ax, %ds
 again:

@@ -22,10 +22,18 @@ static void *objects[COUNT + MORE];
 static struct prudence_cache *cache;
 static struct held_reader reader;
 
+static bool leaves, has_left;
+
+/* A reader that leaves has left before the caller goes on, whatever CPUs its thread gets. */
 static bool tell(int thread, bool *wants_cpu, uint64_t *had)
 {
+    bool known;
+
     assert_int_equal(thread, reader.tid);
-    return told_fares(thread, wants_cpu, had);
+    known = told_fares(thread, wants_cpu, had);
+    while (load_relaxed(&leaves) && load_relaxed(&looks) >= LOOKS && !load_acquire(&has_left))
+        pause_ms(1);
+    return known;
 }
 
 static uint64_t expiries(void)
@@ -64,7 +72,25 @@ static void *leave_after_looks(void *unused)
     while (load_relaxed(&looks) < LOOKS && !load_acquire(&is_deferred))
         pause_ms(1);
     held_reader_end(&reader);
+    store_release(&has_left, true);
     return unused;
+}
+
+static pthread_t start_leaver(void)
+{
+    pthread_t leaver;
+
+    is_deferred = has_left = false;
+    leaves = true;
+    assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
+    return leaver;
+}
+
+static void join_leaver(pthread_t leaver)
+{
+    store_release(&is_deferred, true);
+    pthread_join(leaver, NULL);
+    leaves = false;
 }
 
 TEST(one_that_has_none_is_waited_for)
@@ -74,11 +100,9 @@ TEST(one_that_has_none_is_waited_for)
 
     say(true, true, 0);
     fill();
-    is_deferred = false;
-    assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
+    leaver = start_leaver();
     defer_more();
-    store_release(&is_deferred, true);
-    pthread_join(leaver, NULL);
+    join_leaver(leaver);
     assert_true(looks >= LOOKS);
     assert_int_equal(expiries(), before);
     empty();
@@ -129,11 +153,9 @@ TEST(an_allocation_waits_too)
 
     say(true, true, 0);
     fill();
-    is_deferred = false;
-    assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
+    leaver = start_leaver();
     assert_true(throttle_until_safe(cache));
-    store_release(&is_deferred, true);
-    pthread_join(leaver, NULL);
+    join_leaver(leaver);
     assert_int_equal(expiries(), before);
     free_all(cache, objects + COUNT, MORE);
     empty();

@@ -170,8 +170,9 @@ def report(document, made, known):
                parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else []))
     made.tables({"adopt": cells} | ({"latent": watched} if watched else {}))
     if made.into:
-        data = made.into / "results/data/adopt"
-        write_results(made.into, "adopt", {"adopt": with_kept_rows(data / "adopt.csv", cells, known)}, TITLE, "adopt", grouped)
+        kept = made.into / "results/data/adopt/adopt.csv"
+        write_results(made.into, "adopt", {"adopt": with_kept_rows(kept, cells, known)}, TITLE, "adopt", grouped)
         if watched:
-            write_results(made.into, "adopt", {"latent": with_kept_rows(data / "latent.csv", watched, known)}, WATCHED, "latent")
+            kept = made.into / "results/data/latent/latent.csv"
+            write_results(made.into, "latent", {"latent": with_kept_rows(kept, watched, known)}, WATCHED, "latent")
     return headline(cells)

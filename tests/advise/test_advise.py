@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (it measures; test_errors.py looks at what it refuses)
 # ctest: cost 25
 """prudence-advise as a user runs it: each command, what it refuses, and the installed program.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (gdb steps through a program)
 # ctest: cost 10
 """gdb steps through allocations: with a software watchpoint, which steps over every instruction of the program, and by `next` over a line
 into which a sequence was inlined. Sequences that an interruption sends back to their start would never end (docs/adr/0001).

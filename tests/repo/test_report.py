@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (what makes results of measurements; none of it is in the library)
 """tools/bench/report of prudence-bench, and tools/bench/all: the legend covers no curve, the table is not cut, versions are whole, a busy machine
 is named, the summary's tables are CSV files too, and a part that does not exist is refused."""
 

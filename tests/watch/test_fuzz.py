@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# ctest: long (it looks further each time)
 # ctest: cost 8
 """Whatever a process, a profile or a program's file says, the tools say what is wrong in one line, or show what a terminal, a CSV or
 JSON reader and Prometheus can take. Mutations of real ones.

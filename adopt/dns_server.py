@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import dns_load
-from adopt.program import Failed, Measure
+from adopt.program import NOBODY, Failed, Measure
 
 HOSTS = 50_000
 QUERIES = 2000            # per second
@@ -22,7 +22,6 @@ QUIET = 2                 # seconds, before memory is looked at
 PATIENCE = 30             # seconds in which the server has to be ready, or to end
 MEMORY = "/dev/shm"       # a disk would be what is measured: a journal is synchronized for each update
 READINGS = 0.1            # seconds between two of memory
-USER = 65534              # nobody: root may make threads without a limit
 
 
 USES = ("dns_server.py", "../tools/dns_load.py")  # what results depend on, as Program.uses
@@ -221,8 +220,8 @@ def storm_of(server, updates, seconds):
 # ------------------------------------------------------------------------------------------------------------ testing
 
 def threads_refused(server):
-    """No further thread is made after this, before the zone is loaded: the server lives, and updates go on. `server` runs without zones, as USER."""
-    subprocess.run(["prlimit", "--pid", str(server.pid), "--nproc=1"], user=USER, group=USER, extra_groups=[], check=True)
+    """No further thread is made after this, before the zone is loaded: the server lives, and updates go on. `server` runs without zones, as NOBODY."""
+    subprocess.run(["prlimit", "--pid", str(server.pid), "--nproc=1"], user=NOBODY, group=NOBODY, extra_groups=[], check=True)
     server.configure(zones=True)
     server.reload()
     server.wait_until_ready()
@@ -248,7 +247,7 @@ def nothing_left(server):
 
 def checks(found, side, kind):
     """Adds both to what Program.tests returns. `kind`: a class of servers."""
-    for name, check, how in (("threads refused", threads_refused, {"user": USER, "zones": False}),
+    for name, check, how in (("threads refused", threads_refused, {"user": NOBODY, "zones": False}),
                              ("nothing left", nothing_left, {"environment": {"PRUDENCE_OPTIONS": "stats=1"}})):
         try:
             with kind(side, hosts=1000, **how) as server:

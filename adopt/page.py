@@ -160,6 +160,12 @@ def with_kept_rows(table, cells, known):
     return sorted(kept + cells, key=lambda line: order.index(line["subject"]) if line["subject"] in order else len(order))
 
 
+def write_rows(docs, name, cells, known, title, arrange=list):
+    """Into the table NAME of results-NAME.md, as write_results; the rows of others are kept."""
+    rows = with_kept_rows(docs / f"results/data/{name}/{name}.csv", cells, known)
+    write_results(docs, name, {name: rows}, title, name, arrange)
+
+
 def report(document, made, known):
     """`known`: {name: program}, of all."""
     chosen = [one for one in known.values() if any(run["program"] == one.name for run in document["runs"])]
@@ -170,9 +176,7 @@ def report(document, made, known):
                parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else []))
     made.tables({"adopt": cells} | ({"latent": watched} if watched else {}))
     if made.into:
-        kept = made.into / "results/data/adopt/adopt.csv"
-        write_results(made.into, "adopt", {"adopt": with_kept_rows(kept, cells, known)}, TITLE, "adopt", grouped)
+        write_rows(made.into, "adopt", cells, known, TITLE, grouped)
         if watched:
-            kept = made.into / "results/data/latent/latent.csv"
-            write_results(made.into, "latent", {"latent": with_kept_rows(kept, watched, known)}, WATCHED, "latent")
+            write_rows(made.into, "latent", watched, known, WATCHED)
     return headline(cells)

@@ -3,6 +3,8 @@
 
 import dataclasses
 
+NOBODY = 65534  # a user: root may make threads without a limit
+
 
 class Failed(Exception):
     """A side that cannot be built, tested or measured; the text says why."""

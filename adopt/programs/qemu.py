@@ -6,12 +6,11 @@ import os
 import shutil
 from pathlib import Path
 
-from adopt.program import Measure, Program
+from adopt.program import NOBODY, Measure, Program
 
 HERE = Path(__file__).resolve().parent / "qemu"
 TESTS = ("rcutorture", "test-rcu-list", "test-rcu-simpleq", "test-rcu-slist", "test-rcu-tailq", "test-qht", "test-logging")
 QUICK = ("--tap", "-m", "quick")
-NOBODY = 65534  # root may make threads without a limit
 REFUSED = (*(("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups") if os.geteuid() == 0 else ()), "prlimit", "--nproc=1")
 LIBRARIES = ("libqemuutil.a", "libevent-loop-base.a", "libqom.fa")
 CONFIGURE = ("--without-default-features", "--enable-malloc-trim", "--disable-docs", "--disable-werror", "--disable-install-blobs", "--disable-user",

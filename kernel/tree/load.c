@@ -467,12 +467,14 @@ static void sample(void)
         peak_kb = kb;
     for (size_t i = 0; i < WATCHED; i++) {
         unsigned long long now_kb = kb_of(i);
+        const char *text;
 
         if (now_kb <= peaks[i])
             continue;
         peaks[i] = now_kb;
+        text = text_of(of_slab[i].prudence_file);
         for (size_t j = 0; j < PLACES; j++)
-            at_peak[i][j] = number_after(text_of(of_slab[i].prudence_file), places[j]);
+            at_peak[i][j] = number_after(text, places[j]);
     }
 }
 

@@ -231,7 +231,6 @@ class Refusals(Case):
         self.refused("No such file", "calibrate", "--show", f"--file={self.folder}/none", status=1)
 
 
-@unittest.skipUnless(DEEP, "make test-long")
 class Calibrate(Case):
     def test_measures_shows_and_draws(self):
         kept = self.folder / "cache/prudence/calibration.json"
@@ -348,7 +347,6 @@ class Check(Case):
         with mock.patch.object(check, "run", side_effect=[check.Sample(float(n), 0, 0.5 - n / 100) for n in range(check.TRIES)]):
             self.assertEqual(check.undisturbed("x", "mutex", None, 0.1).rate, check.TRIES - 1)
 
-    @unittest.skipUnless(DEEP, "make test-long")
     def test_as_a_table(self):
         said = self.check("--size=3", "--updates=1", "--live=1")
         self.assertIn("RCU with Prudence", said)
@@ -416,7 +414,6 @@ class Hash(Case):
                     break
             self.assertEqual(waiting + grace_periods > 0, defers, name)
 
-    @unittest.skipUnless(DEEP, "make test-long")
     def test_a_page_from_what_was_kept(self):
         page, again = self.folder / "hash.html", self.folder / "again.json"
         with without_drawing():
@@ -452,7 +449,6 @@ class Hash(Case):
 
 
 class Figures(Case):
-    @unittest.skipUnless(DEEP, "make test-long")
     def test_one_page(self):
         page = self.folder / "figures.html"
         with without_drawing():
@@ -605,7 +601,6 @@ class Record(Case):
 
 
 class Installed(Case):
-    @unittest.skipUnless(DEEP, "make test-long")
     def test_it_runs_where_it_is_installed_and_moved_to(self):
         place, moved = self.folder / "usr", self.folder / "moved"
         done = subprocess.run(["cmake", "--install", BUILD, "--prefix", place], text=True, capture_output=True, check=False)
@@ -631,7 +626,6 @@ class Installed(Case):
             self.assertEqual(done.returncode, 0)
             self.assertIn("usage: prudence-advise", done.stdout)
 
-    @unittest.skipUnless(DEEP, "make test-long")
     def test_interrupted(self):
         running = subprocess.Popen([ADVISE, "calibrate", "--repeats=1001"], stderr=subprocess.PIPE, text=True,
                                    stdout=subprocess.DEVNULL, start_new_session=True,

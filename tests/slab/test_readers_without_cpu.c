@@ -22,7 +22,7 @@ static void *objects[COUNT + MORE];
 static struct prudence_cache *cache;
 static struct held_reader reader;
 
-static bool leaves, has_left;
+static bool is_leaving; /* a reader will leave, and has not yet */
 
 /* A reader that leaves has left before the caller goes on, whatever CPUs its thread gets. */
 static bool tell(int thread, bool *wants_cpu, uint64_t *had)
@@ -31,7 +31,7 @@ static bool tell(int thread, bool *wants_cpu, uint64_t *had)
 
     assert_int_equal(thread, reader.tid);
     known = told_fares(thread, wants_cpu, had);
-    while (load_relaxed(&leaves) && load_relaxed(&looks) >= LOOKS && !load_acquire(&has_left))
+    while (load_relaxed(&looks) >= LOOKS && load_acquire(&is_leaving))
         pause_ms(1);
     return known;
 }
@@ -72,7 +72,7 @@ static void *leave_after_looks(void *unused)
     while (load_relaxed(&looks) < LOOKS && !load_acquire(&is_deferred))
         pause_ms(1);
     held_reader_end(&reader);
-    store_release(&has_left, true);
+    store_release(&is_leaving, false);
     return unused;
 }
 
@@ -80,8 +80,8 @@ static pthread_t start_leaver(void)
 {
     pthread_t leaver;
 
-    is_deferred = has_left = false;
-    leaves = true;
+    is_deferred = false;
+    is_leaving = true;
     assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
     return leaver;
 }
@@ -90,7 +90,6 @@ static void join_leaver(pthread_t leaver)
 {
     store_release(&is_deferred, true);
     pthread_join(leaver, NULL);
-    leaves = false;
 }
 
 TEST(one_that_has_none_is_waited_for)

@@ -36,9 +36,8 @@ static inline bool os_may_disturb(unsigned cpu)
            (housekeeping_cpu((int)cpu, HK_TYPE_DOMAIN) && housekeeping_cpu((int)cpu, HK_TYPE_TICK));
 }
 
-/* Returns whether another CPU may be interrupted for mere tidiness, which isolated CPUs (isolcpus,
- * nohz_full) may not. Objects there are taken by tasks that run there, by destruction, and before
- * the OOM killer runs. */
+/* Flags for the first of two tries, which does not go as far as the OOM killer: latent objects may
+ * be all that is missing, and are waited for before the second. */
 static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
 {
     return (flags & ~(__GFP_NOFAIL | __GFP_RETRY_MAYFAIL)) | __GFP_NORETRY | __GFP_NOWARN;
@@ -75,10 +74,9 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 #define OS_CACHE_BYTES_ARE_A_LIMIT true
 #define OS_CACHE_OBJECTS_MAX       (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
 
-/* A CPU may defer some ten thousand small objects in a grace period, which takes milliseconds. But
- * most of a kernel's caches are hardly used on most CPUs. So they begin with a single refill, and
- * grow only by demand, up to the limit set by their creator. Growing copies with interrupts off, so
- * PREEMPT_RT allows less. */
+/* Bytes that may be cached for a CPU, and for all of them (slab/reclaim/budget.c). Each cache here
+ * has its own limit (kernel/caches.c), and the shrinker empties them, so they do not give to each
+ * other. */
 #define OS_CACHE_PER_CPU    (UINT64_C(16) << 20)
 #define OS_CACHE_TOTAL      (UINT64_C(1) << 30)
 #define OS_BUDGET_IS_SHARED false
@@ -94,8 +92,8 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #endif
 }
 
-/* Copies whole words. memcpy() would be a call, and copies bytes on processors said to be quick at
- * that. */
+/* Order 3 is the largest that the page allocator works for (PAGE_ALLOC_COSTLY_ORDER), and may be
+ * missing all the same. */
 #define OS_SLAB_BYTES_MAX   ((size_t)PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER)
 #define OS_SLAB_MAY_BE_LESS true
 

@@ -12,11 +12,13 @@ import time
 from pathlib import Path
 
 import dns_load
+from adopt.memory import Readings, growth
 from adopt.program import NOBODY, Failed, Measure
 
 HOSTS = 50_000
 QUERIES = 2000            # per second
 UPDATES = 50              # per second, where both sides make as many
+LONG_QUERIES, LONG_UPDATES = 100, 20  # per second of an hour
 OPEN_QUERIES = 20
 QUIET = 2                 # seconds, before memory is looked at
 PATIENCE = 30             # seconds in which the server has to be ready, or to end
@@ -24,7 +26,7 @@ MEMORY = "/dev/shm"       # a disk would be what is measured: a journal is synch
 READINGS = 0.1            # seconds between two of memory
 
 
-USES = ("dns_server.py", "../tools/dns_load.py")  # what results depend on, as Program.uses
+USES = ("dns_server.py", "memory.py", "../tools/dns_load.py")  # what results depend on, as Program.uses
 MEASURES = (Measure("p999_us", f"p99.9 of queries, {UPDATES} updates per s", "µs", better="less"),
             Measure("cpu_ms", "CPU time meanwhile, per s", "ms", better="less"),
             Measure("update_us", "an update, one after the other", "µs", better="less"),
@@ -139,11 +141,11 @@ class Server:
         """It has read the zone. No update is made, so that the first is the caller's."""
         self.wait_until(lambda: dns_load.latencies_of(self.ask("-n", "1", "-l", "1", "-Q", "10", "-v")), "does not answer")
 
-    def under_queries(self, seconds, step):
-        """The answers' latencies in microseconds, while `step` is called over and over."""
+    def under_queries(self, seconds, step, rate=QUERIES):
+        """The answers' latencies in microseconds, while `step` is called over and over; `rate`: of questions, per second."""
         with tempfile.TemporaryFile("w+") as out:
             client = subprocess.Popen(["dnsperf", "-s", "127.0.0.1", "-p", str(self.port), "-d", self.folder / "queries", "-l", str(seconds), "-c", "4",
-                                       "-q", str(OPEN_QUERIES), "-Q", str(QUERIES), "-v"], stdout=out, stderr=subprocess.STDOUT)
+                                       "-q", str(OPEN_QUERIES), "-Q", str(rate), "-v"], stdout=out, stderr=subprocess.STDOUT)
             try:
                 while client.poll() is None and self.process.poll() is None:
                     step()
@@ -161,11 +163,11 @@ class Server:
 class Paced:
     """Makes an update when it is due, and else sleeps until then."""
 
-    def __init__(self, updates):
-        self.updates, self.next = updates, time.monotonic()
+    def __init__(self, updates, rate):
+        self.updates, self.rate, self.next = updates, rate, time.monotonic()
 
     def __call__(self):
-        self.next = max(self.next + 1 / UPDATES, time.monotonic() - 1)
+        self.next = max(self.next + 1 / self.rate, time.monotonic() - 1)
         time.sleep(max(0, self.next - time.monotonic()))
         self.updates.make_one()
 
@@ -186,7 +188,7 @@ def queries_of(server, seconds, step):
 def updates_of(server, seconds):
     """MEASURES: as many updates on both sides, and then one after the other."""
     updates = Updates(server.port)
-    return queries_of(server, seconds, Paced(updates)) | storm_of(server, updates, seconds)
+    return queries_of(server, seconds, Paced(updates, UPDATES)) | storm_of(server, updates, seconds)
 
 
 def memory_of(server):
@@ -199,22 +201,36 @@ def memory_of(server):
 def storm_of(server, updates, seconds):
     """One update after the other. What was lost before counts, too."""
     updates.seconds.clear()
-    resident, begun = [], time.monotonic()
+    memory = Readings(server.pid, READINGS)
 
     def step():
         updates.make_one()
-        if time.monotonic() - begun >= READINGS * len(resident):
-            resident.append(dns_load.status_bytes(server.pid, "VmRSS"))
+        memory.take()
 
     latencies = server.under_queries(seconds, step)
     times = sorted(updates.seconds)
-    quarter = max(1, len(resident) // 4)
-    if len(resident) < 2 or updates.lost:
+    if len(memory.bytes) < 2 or updates.lost:
         raise Failed(f"{len(times)} updates, {updates.lost} lost")
-    # the third quarter and the last, each with its highest
-    early, late = max(resident[2 * quarter:3 * quarter] or resident), max(resident[-quarter:])
     return {"update_us": 1e6 * statistics.mean(times), "update_p99_us": 1e6 * times[len(times) * 99 // 100],
-            "storm_p999_us": p999(latencies), "growth": 100 * (late / early - 1)}
+            "storm_p999_us": p999(latencies), "growth": growth(memory.bytes)}
+
+
+LONG_LOAD = f"{LONG_UPDATES} updates and {LONG_QUERIES} queries per s"
+
+
+def endured(server, seconds):
+    """LONG_LOAD, as Program.endure."""
+    updates, memory = Updates(server.port), Readings(server.pid, 1)
+    make_due = Paced(updates, LONG_UPDATES)
+
+    def step():
+        make_due()
+        memory.take()
+
+    server.under_queries(seconds, step, LONG_QUERIES)
+    if updates.lost > len(updates.seconds) // 100:
+        raise Failed(f"{len(updates.seconds)} updates, {updates.lost} lost")
+    return memory.bytes, len(updates.seconds)
 
 
 # ------------------------------------------------------------------------------------------------------------ testing

@@ -4,8 +4,9 @@
 import csv
 import statistics
 
+from adopt.memory import growth
 from measure.page import busy_warning, count, grouped, write_results
-from measure.pictures import OURS, plt
+from measure.pictures import OURS, THEIRS, plt
 from measure.verdict import spread
 
 SAME = 0.02          # as in every report
@@ -13,6 +14,7 @@ TITLE = "Before and after"
 ARROWS = {"less": "↓", "more": "↑"}
 BUSY = 0.5           # CPUs that other programs took; above it, CPU times tell nothing of some per cent
 WATCHED = "What waited before"
+ENDURED = "Over a longer time"
 NOTES = [
     "Both sides are built from the same source of Debian with the same flags; after has adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
     "before, after, before, after. A figure is the median of the rounds, with the least and the most in brackets.",
@@ -113,7 +115,32 @@ def watched_cells(document, known):
     return lines
 
 
+# ------------------------------------------------------------------------------------------------------ a longer time
+
+def endured_of(document, program):
+    """{side: run}"""
+    return {run["side"]: run for run in document["runs"] if (run["kind"], run["program"]) == ("endured", program.name)}
+
+
+def endured_cells(document, known):
+    """A line for each side."""
+    return [{"subject": program.title, "side": side, "minutes": number(run["seconds_asked"] / 60), "done": number(run["done"]),
+             "most memory, MB": number(max(run["bytes"]) / 1e6), "at the end, MB": number(run["bytes"][-1] / 1e6),
+             "growth of the second half, %": number(growth(run["bytes"]))}
+            for program in known.values() for side, run in sorted(endured_of(document, program).items(), reverse=True)]
+
+
 # ------------------------------------------------------------------------------------------------------------ pictures
+
+def endured_picture(document, program):
+    figure, axes = plt.subplots(figsize=(8, 3), constrained_layout=True)
+    for side, run in endured_of(document, program).items():
+        step = run["seconds_asked"] / 60 / len(run["bytes"])
+        axes.plot([i * step for i in range(len(run["bytes"]))], [one / 1e6 for one in run["bytes"]], color=OURS if side == "after" else THEIRS[0], label=side)
+    axes.set(xlabel="minutes", ylabel="memory, MB", ylim=(0, None), title=f"{program.title}: {program.long_load}")
+    axes.legend()
+    return figure
+
 
 def picture(document, program):
     """after ÷ before of each measure, one dot a round; left is better whatever the measure counts."""
@@ -148,6 +175,12 @@ def watched_part(cells):
             "text": ["The programs as they are, run by prudence-latent and without it in turns. 0: nothing was seen."]}
 
 
+def endured_part(document, known, cells, made):
+    drawn = [made.picture(endured_picture(document, one), f"-{one.name}-endured") for one in known.values() if endured_of(document, one)]
+    return {"name": "endured", "title": ENDURED, "figures": "", "pictures": drawn, "findings": [], "open": True, "cells": cells,
+            "text": ["Both sides run at the same time, under the same load."]}
+
+
 def headline(cells):
     said = {word: sum(line["verdict"] == word for line in cells) for word in ("better", "worse", "the same", "unclear")}
     return ", ".join(f"{number} {word}" for word, number in said.items() if number) + f", of {count(sum(said.values()), 'figure')}."
@@ -160,23 +193,24 @@ def with_kept_rows(table, cells, known):
     return sorted(kept + cells, key=lambda line: order.index(line["subject"]) if line["subject"] in order else len(order))
 
 
-def write_rows(docs, name, cells, known, title, arrange=list):
-    """Into the table NAME of results-NAME.md, as write_results; the rows of others are kept."""
-    rows = with_kept_rows(docs / f"results/data/{name}/{name}.csv", cells, known)
-    write_results(docs, name, {name: rows}, title, name, arrange)
+def write_rows(docs, name, table, cells, known, title, arrange=list):
+    """Into TABLE of results-NAME.md, as write_results; the rows of others are kept."""
+    rows = with_kept_rows(docs / f"results/data/{name}/{table}.csv", cells, known)
+    write_results(docs, name, {table: rows}, title, table, arrange)
 
 
 def report(document, made, known):
     """`known`: {name: program}, of all."""
     chosen = [one for one in known.values() if any(run["program"] == one.name for run in document["runs"])]
     cells = [line for one in chosen for line in tests_cells(document, one) + measure_cells(document, one)]
-    watched = watched_cells(document, known)
+    watched, endured = watched_cells(document, known), endured_cells(document, known)
     made.parts(document, NOTES, title="Programs moved to Prudence", subtitle=f"make adopt · {document['commit']} · {document['date']}",
                warnings=busy_warning(document), headline=headline(cells), source="", versions=[],
-               parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else []))
-    made.tables({"adopt": cells} | ({"latent": watched} if watched else {}))
-    if made.into:
-        write_rows(made.into, "adopt", cells, known, TITLE, grouped)
-        if watched:
-            write_rows(made.into, "latent", watched, known, WATCHED)
+               parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else [])
+               + ([endured_part(document, known, endured, made)] if endured else []))
+    tables = (("adopt", "adopt", cells, TITLE, grouped), ("latent", "latent", watched, WATCHED, list), ("adopt", "endured", endured, ENDURED, grouped))
+    tables = [one for one in tables if one[2]]
+    made.tables({table: rows for _, table, rows, _, _ in tables})
+    for name, table, rows, title, arrange in tables if made.into else ():
+        write_rows(made.into, name, table, rows, known, title, arrange)
     return headline(cells)

@@ -41,6 +41,7 @@ class Program:
     after = ""           # what the patch makes of that
     measures = ()
     watched_cost = ""    # key of the measure that says what prudence-latent costs it
+    long_load = ""       # what it does for an hour, if that is measured: the same on both sides
 
     def build(self, side):
         """Configures and compiles in side.source."""
@@ -52,4 +53,8 @@ class Program:
 
     def measure(self, side, seconds):
         """One round: {key of a measure: number}."""
+        raise NotImplementedError
+
+    def endure(self, side, seconds):
+        """long_load for so long: (memory in bytes at equal distances, how often it was done)."""
         raise NotImplementedError

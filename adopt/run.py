@@ -17,7 +17,7 @@ from . import page, sides
 from .program import Failed, Missing
 
 STEPS = ("patch", "build", "test", "measure")
-WATCH = "watch"      # no step of every run
+WATCH, ENDURE = "watch", "endure"  # no steps of every run
 ROUNDS, SECONDS = 5, 10
 SKIPPED = 77
 WATCHED = ("seconds", "callbacks", "bytes", "sleeps", "deferred", "reclaimed")  # what is kept of a report of prudence-latent
@@ -37,9 +37,10 @@ Move programs that defer to Prudence: fetch Debian's source, build it as it is a
 both sides, then measure both in rounds in which they take turns. What has finished is kept in build/adopt: after an interruption, call again.""",
         epilog="A program whose packages or source are not there is left out, and named; status 77: nothing was left.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(known))
-    parser.add_argument("--only", choices=(*STEPS, WATCH), action="append",
+    parser.add_argument("--only", choices=(*STEPS, WATCH, ENDURE), action="append",
                         help="only this step (again: more of them): patch fetches and patches; test and measure build what is not built; "
-                        "watch: the program as it is, with and without prudence-latent in turns")
+                        "watch: the program as it is, with and without prudence-latent in turns; endure: memory under a load that is the same on both "
+                        "sides, which run at the same time (--seconds 3600)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of the measurement ({ROUNDS})")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round and side ({SECONDS})")
     parser.add_argument("--again", action="store_true", help="forget the results that are kept of the chosen steps, not what is built")
@@ -94,6 +95,17 @@ def watch_tasks(plain, rounds, seconds):
                             lambda side=side, number=number: or_why(watched_round_of, side, number, seconds), seconds)
 
 
+def endured_of(side, seconds):
+    memory, done = side.program.endure(side, seconds)
+    return {"kind": "endured", "program": side.program.name, "side": side.name, "seconds_asked": seconds, "bytes": memory, "done": done}
+
+
+def endure_tasks(both, seconds):
+    for side in both:
+        yield keep.Task(f"endured-{side.name}", f"{side.program.title}, {side.name}: {side.program.long_load}", "endured",
+                        side.identity() | {"seconds": seconds}, lambda side=side: or_why(endured_of, side, seconds), seconds)
+
+
 def broken_by_the_patch(program, runs):
     """[(title, why)] if tests fail that pass as the program is."""
     failing = {run["side"]: set(run["failing"]) for run in runs}
@@ -126,7 +138,8 @@ def tasks_of(both, steps, rounds, seconds):
 
 def forget(runs, steps):
     """What these steps kept."""
-    for step, names in (("test", "tests-*.json"), ("measure", "round-*.json"), (WATCH, "watched-*.json")):
+    for step, names in (("test", "tests-*.json"), ("measure", "round-*.json"), (WATCH, "watched-*.json"),
+                        (ENDURE, "endured-*.json")):
         for one in sorted(runs.glob(names)) if step in steps else ():
             one.unlink()
 
@@ -148,6 +161,10 @@ def run_program(program, build, given, say):
         except Failed as error:
             return [(f"{program.title}, {side.name}: build", str(error))]
     done, failed = keep.run_all("adopt", list(tasks_of(both, steps, given.rounds, given.seconds)), runs)
+    if ENDURE in steps:
+        if not program.long_load:
+            raise Missing("it has no load for a longer time")
+        failed += keep.run_all("adopt", list(endure_tasks(both, given.seconds)), runs, jobs=2)[1]
     return failed + broken_by_the_patch(program, [run for run in done if run["kind"] == "tests"])
 
 

@@ -48,6 +48,7 @@ class Bind(Program):
     before = "call_rcu frees chunks of tries, what waits for an answer, and what is known to fail."
     after = "These come from our caches; the last two are deferred without a callback; call_rcu is our drop-in's."
     watched_cost = "cpu_ms"
+    long_load = dns_server.LONG_LOAD
     measures = (*dns_server.MEASURES,
                 Measure("peak_mb", "peak memory of updates", "MB", better="less"),
                 Measure("after_mb", f"memory {QUIET} s after them", "MB", better="less"),
@@ -77,6 +78,10 @@ class Bind(Program):
         with Server(side) as server:
             found = dns_server.updates_of(server, seconds) | dns_server.memory_of(server)
         return found | forwarded(side, seconds)
+
+    def endure(self, side, seconds):
+        with Server(side) as server:
+            return dns_server.endured(server, seconds)
 
 
 def forwarded(side, seconds):

@@ -42,6 +42,7 @@ class Knot(Program):
               "from malloc, which is trimmed each 10 MB of zones.")
     after = "The zone's tries, nodes and arrays come from our caches, old tries are deferred at once, nothing is trimmed; call_rcu is our drop-in's."
     watched_cost = "cpu_ms"
+    long_load = dns_server.LONG_LOAD
     measures = (*dns_server.MEASURES,
                 Measure("reload_ms", "the zone loaded again", "ms", better="less"),
                 Measure("peak_mb", "peak memory of reloads", "MB", better="less"),
@@ -61,6 +62,10 @@ class Knot(Program):
     def measure(self, side, seconds):
         with Server(side) as server:
             return dns_server.updates_of(server, seconds) | reloads_of(server)
+
+    def endure(self, side, seconds):
+        with Server(side) as server:
+            return dns_server.endured(server, seconds)
 
 
 def reloads_of(server):

@@ -186,6 +186,15 @@ class Sides(unittest.TestCase):
         self.assertEqual([(one["watched"], one["cost"]) for one in runs], [(False, 2), (True, 2)])
         self.assertEqual([one["processes"] for one in runs], [[], [dict.fromkeys(run.WATCHED, 1)]])
 
+    def test_endures_on_both_sides_at_once(self):
+        both = threading.Barrier(2, timeout=20)
+        self.assertIn("no load for a longer time", self.adopt("--only", "endure", status=run.SKIPPED))
+        with mock.patch.object(self.made, "long_load", "it waits"), \
+                mock.patch.object(self.made, "endure", lambda side, seconds: (both.wait() >= 0 and [1, 2], int(seconds))):
+            self.adopt("--only", "endure", "--seconds", "3")
+        runs = [json.loads((self.build / f"adopt/made/runs/endured-{side}.json").read_text()) for side in ("before", "after")]
+        self.assertEqual([(one["side"], one["bytes"], one["done"]) for one in runs], [("before", [1, 2], 3), ("after", [1, 2], 3)])
+
     def test_lines_of_tests_are_counted(self):
         side = sides.Side(self.made, False, self.build)
         side.source.mkdir()
@@ -274,6 +283,20 @@ class Page(unittest.TestCase):
         found["runs"][-1]["others_cpus"] = 1
         self.assertEqual(page.watched_cells(found, {"made": Made()})[0]["CPU time with it ÷ without"], "busy")
         self.assertEqual(page.watched_cells(document(), {"made": Made()}), [])
+
+    def test_says_how_memory_grew(self):
+        from measure.page import Report
+        found = document()
+        for side, last in (("after", 4e6), ("before", 6e6)):
+            found["runs"].append({"kind": "endured", "program": "made", "side": side, "seconds_asked": 120, "bytes": [1e6, 5e6, 4e6, last], "done": 1000})
+        lines = page.endured_cells(found, {"made": Made()})
+        self.assertEqual([list(line.values()) for line in lines],
+                         [["Made up", "before", "2", "1,000", "6", "6", "50"], ["Made up", "after", "2", "1,000", "5", "4", "0"]])
+        with tempfile.TemporaryDirectory() as folder:
+            made = Report(Path(folder) / "adopt.json")
+            page.report(found, made, {"made": Made()})
+            self.assertTrue((Path(folder) / "adopt-made-endured.svg").is_file())
+            self.assertIn("Made up,before,2", (Path(folder) / "adopt/endured.csv").read_text())
 
     def test_a_measure_says_which_way_is_better(self):
         with self.assertRaises(ValueError):

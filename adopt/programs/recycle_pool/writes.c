@@ -3,6 +3,9 @@
  * Drives a pool as a file server's threads do.
  *
  *     writes SECONDS     measures; prints one line of JSON
+ *     writes SECONDS PER_SECOND
+ *                        the steady load alone, with so many writes: prints how many were made, and
+ *                        the memory at each second
  *     writes check       checks; prints "ok NAME" or "not ok NAME: why" for each
  *     writes refused     the same, where no thread can be made
  *
@@ -58,6 +61,7 @@ struct version {
 
 static _Atomic(struct version *) blocks[BLOCKS];
 static atomic_bool over, paused, writers_over;
+static double request_ns; /* of a writer that makes PER_SECOND; 0: it makes as many as it can */
 static atomic_uint_fast64_t changed; /* versions that changed under a reader */
 
 struct thread {
@@ -190,9 +194,27 @@ static void write_timed(struct thread *self)
     self->times[class_of(now_ns(CLOCK_MONOTONIC) - start_ns)]++;
 }
 
+static void rest_us(unsigned us)
+{
+    urcu_qsbr_thread_offline();
+    usleep(us);
+    urcu_qsbr_thread_online();
+}
+
+/* Until the time of the next request. What was missed is not made up for. */
+static void keep_pace(uint64_t *next_ns)
+{
+    uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+    *next_ns = *next_ns + request_ns > now ? *next_ns + request_ns : now;
+    if (*next_ns > now)
+        rest_us((*next_ns - now) / 1000);
+}
+
 static void *run_writer(void *argument)
 {
     struct thread *self = argument;
+    uint64_t next_ns = now_ns(CLOCK_MONOTONIC);
 
     urcu_qsbr_register_thread();
     while (!atomic_load(&writers_over)) {
@@ -202,11 +224,10 @@ static void *run_writer(void *argument)
             else
                 write_timed(self);
         urcu_qsbr_quiescent_state();
-        if (atomic_load(&paused)) {
-            urcu_qsbr_thread_offline();
-            usleep(1000);
-            urcu_qsbr_thread_online();
-        }
+        if (atomic_load(&paused))
+            rest_us(1000);
+        if (request_ns > 0)
+            keep_pace(&next_ns);
     }
     urcu_qsbr_unregister_thread();
     return NULL;
@@ -279,21 +300,35 @@ static double p999_us(const struct thread *writers)
     return 0;
 }
 
-static struct steady run_steady(double seconds)
+static void start_writers(struct thread *writers)
 {
-    static struct thread writers[WRITERS];
-    struct steady found = {0};
-    uint64_t cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID), wall = now_ns(CLOCK_MONOTONIC), writes = 0;
-
     atomic_store(&writers_over, false);
     for (unsigned i = 0; i < WRITERS; i++)
         start(&writers[i], run_writer, READERS + i);
-    watch(seconds, &found);
+}
+
+/* Returns how many writes were made. */
+static uint64_t stop_writers(struct thread *writers)
+{
+    uint64_t writes = 0;
+
     atomic_store(&writers_over, true);
     for (unsigned i = 0; i < WRITERS; i++) {
         pthread_join(writers[i].id, NULL);
         writes += writers[i].writes;
     }
+    return writes;
+}
+
+static struct steady run_steady(double seconds)
+{
+    static struct thread writers[WRITERS];
+    struct steady found = {0};
+    uint64_t cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID), wall = now_ns(CLOCK_MONOTONIC), writes;
+
+    start_writers(writers);
+    watch(seconds, &found);
+    writes = stop_writers(writers);
     found.cpu_ns = (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / writes;
     found.writes_s = writes * 1e9 / (now_ns(CLOCK_MONOTONIC) - wall);
     found.p999_us = p999_us(writers);
@@ -400,6 +435,25 @@ static void measure(double seconds)
         steady.paused_percent, handover, burst, peak_mb(), after);
 }
 
+/* The steady load at a pace. */
+static void endure(double seconds, double per_second)
+{
+    static struct thread readers[READERS], writers[WRITERS];
+
+    request_ns = 1e9 * WRITERS * WRITES / per_second;
+    start_readers(readers);
+    start_writers(writers);
+    printf("{\"bytes\": [");
+    for (double i = 0; i < seconds; i++) {
+        sleep(1);
+        printf("%s%.0f", i > 0 ? ", " : "", resident_mb() * 1e6);
+    }
+    printf("], \"writes\": %ju}\n", (uintmax_t)stop_writers(writers));
+    stop_readers(readers);
+    retire_blocks();
+    pool_stop();
+}
+
 /* ---------------------------------------------------------------------------------------- checks */
 
 static void say(const char *name, bool good, const char *why)
@@ -469,13 +523,13 @@ static void check_refused(void)
 
 int main(int count, char **words)
 {
-    const char *what = count == 2 ? words[1] : "";
-    bool checks = !strcmp(what, "check"), refused = !strcmp(what, "refused");
-    double seconds = atof(what);
+    const char *what = count == 2 || count == 3 ? words[1] : "";
+    bool checks = !strcmp(what, "check"), refused = !strcmp(what, "refused"), paced = count == 3;
+    double seconds = atof(what), per_second = paced ? atof(words[2]) : 0;
     int error;
 
-    if (!checks && !refused && seconds <= 0) {
-        fprintf(stderr, "usage: writes SECONDS | check | refused\n");
+    if (((paced || !(checks || refused)) && seconds <= 0) || (paced && per_second <= 0)) {
+        fprintf(stderr, "usage: writes SECONDS [PER_SECOND] | check | refused\n");
         return 2;
     }
     if (refused) {
@@ -487,6 +541,8 @@ int main(int count, char **words)
         die("pool", error);
     if (checks)
         check();
+    else if (paced)
+        endure(seconds, per_second);
     else
         measure(seconds);
     return 0;

@@ -3,6 +3,7 @@
 program or the library changes; after a change of the patch only what depends on it is compiled again."""
 
 import dataclasses
+import fcntl
 import functools
 import hashlib
 import json
@@ -48,17 +49,19 @@ def changed_lines(patch):
 
 @functools.cache
 def installed(build):
-    """The folder below which libprudence is installed as a user would, from the release build."""
+    """The folder below which libprudence is installed as a user would, from the release build, by one run at a time."""
     if not (build / "libprudence.so").is_file():
         raise Failed(f"{build} has no libprudence.so (make build)")
     prefix, mark = build / "adopt/prudence", build / "adopt/prudence.digest"
     current = digest(build / "libprudence.so", ROOT / "include")
-    if not mark.is_file() or mark.read_text() != current:
-        shutil.rmtree(prefix, ignore_errors=True)
-        done = subprocess.run(["cmake", "--install", build, "--prefix", prefix], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Failed(f"cmake --install: {done.stderr.strip()}")
-        mark.write_text(current)
+    with open(build / "adopt/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not mark.is_file() or mark.read_text() != current:
+            shutil.rmtree(prefix, ignore_errors=True)
+            done = subprocess.run(["cmake", "--install", build, "--prefix", prefix], capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise Failed(f"cmake --install: {done.stderr.strip()}")
+            mark.write_text(current)
     return prefix
 
 

@@ -57,6 +57,19 @@ PRUDENCE_API void prudence_domain_call(struct prudence_domain *domain, struct pr
                                        void (*func)(struct prudence_head *head));
 
 /*
+ * From now on the thread that runs callbacks of the domain calls `begin` before some of them and
+ * `end` after them, with at most `most` between the two (0: a number that the library chooses). So
+ * a lock that all callbacks need is taken once for many, and a thread is registered where its
+ * callbacks need that. Either may be NULL. Both count as callbacks: they may do the same, and what
+ * is refused there is refused here. Callbacks wait while `begin` waits. A child forked between the
+ * two by another thread has what `begin` did, and nobody calls `end`. Returns EINVAL if the domain
+ * is NULL, EBUSY in callbacks and while some of the domain wait or run. Cost: two calls a turn.
+ */
+PRUDENCE_API int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
+                                             void (*begin)(void *argument),
+                                             void (*end)(void *argument), void *argument);
+
+/*
  * Wait until every callback of the default domain (or of `domain`) that was queued before this call
  * by the functions above has returned. Return 0, or at once EDEADLK in a callback, in a destructor,
  * inside a read-side critical section of any domain, or online in a qsbr domain other than `domain`

@@ -218,6 +218,27 @@ void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *
     call_push(callback_queue_of(domain), head, func, "prudence_domain_call");
 }
 
+/* Only the runner touches `around`. A worker that finds nothing to run is it for a moment only. */
+int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
+                                void (*begin)(void *argument), void (*end)(void *argument),
+                                void *argument)
+{
+    struct callback_queue *queue;
+
+    process_start();
+    if (!domain)
+        return EINVAL;
+    gp_domain_check(domain, "prudence_domain_call_around", __builtin_return_address(0));
+    queue = callback_queue_of(domain);
+    do {
+        if (callback_here() || callback_queue_waits(queue))
+            return EBUSY;
+    } while (!callback_queue_become_runner(queue));
+    queue->around = (struct callback_around){begin, end, argument, most};
+    callback_queue_end_running(queue);
+    return 0;
+}
+
 /* ------------------------------------------------------------------------------------ barriers */
 
 static int barrier(struct prudence_domain *domain, uint64_t deadline, const char *what,

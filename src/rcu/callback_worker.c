@@ -121,13 +121,24 @@ bool callback_here(void)
     return callback_depth > 0;
 }
 
-static unsigned run_ready(struct callback_queue *queue)
+/* Calls a function of `around`, outside of a callback: a child forked there has all callbacks. */
+static void call_around(void (*function)(void *argument), void *argument, const char *what)
+{
+    if (!function)
+        return;
+    callback_depth++;
+    os_foreign_call(what);
+    function(argument);
+    callback_depth--;
+}
+
+static unsigned run_some(struct callback_queue *queue, unsigned most)
 {
     struct prudence_head *head;
     unsigned count = 0;
 
     callback_queue_become_busy(queue);
-    while (count < TURN_MAX && (head = callback_queue_next_ready(queue))) {
+    while (count < most && (head = callback_queue_next_ready(queue))) {
         callback_queue_become_idle(queue);
         run_one(queue, head);
         count++;
@@ -136,6 +147,19 @@ static unsigned run_ready(struct callback_queue *queue)
         store_release(&queue->invoked, queue->invoked + 1);
     }
     callback_queue_become_idle(queue);
+    return count;
+}
+
+static unsigned run_ready(struct callback_queue *queue)
+{
+    const struct callback_around *around = &queue->around;
+    unsigned count;
+
+    if (!queue->ready.first)
+        return 0;
+    call_around(around->begin, around->argument, "begin of prudence_domain_call_around");
+    count = run_some(queue, around->most ? around->most : TURN_MAX);
+    call_around(around->end, around->argument, "end of prudence_domain_call_around");
     return count;
 }
 

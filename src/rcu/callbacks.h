@@ -38,6 +38,13 @@ struct callback_segment {
     gp_cookie cookie;
 };
 
+/* What prudence_domain_call_around() was told; written by the runner. Zero: nothing. */
+struct callback_around {
+    void (*begin)(void *argument), (*end)(void *argument);
+    void *argument;
+    unsigned most; /* callbacks between the two */
+};
+
 /* A sleeping worker must be woken; a resting one comes back without help. */
 enum callback_awake {
     CALLBACK_SLEEPS, /* or is about to look once more */
@@ -75,6 +82,7 @@ struct callback_queue {
     uintptr_t runner; /* identifies the thread: the address of a thread-local variable */
     struct callback_segment segments[CALLBACK_SEGMENTS], ready;
     unsigned first_segment, segments_used;
+    struct callback_around around;
     struct prudence_head *current;
     gp_cookie waits_for; /* value 0: only for the runner; atomic */
     uint64_t taken;      /* callbacks ever detached from lanes; written before `collected` */

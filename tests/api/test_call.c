@@ -68,6 +68,89 @@ TEST(none_before_its_grace_period, set_up)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+/* What the functions around callbacks saw. Only the thread that runs callbacks changes it. */
+static struct around {
+    bool open;
+    unsigned begun, most, now, outside;
+} around;
+
+static void begin_around(void *argument)
+{
+    struct around *seen = argument;
+
+    seen->outside += seen->open;
+    seen->open = true;
+    seen->begun++;
+    seen->now = 0;
+}
+
+static void end_around(void *argument)
+{
+    struct around *seen = argument;
+
+    seen->outside += !seen->open;
+    seen->open = false;
+    seen->most = seen->now > seen->most ? seen->now : seen->most;
+}
+
+static void count_around(struct prudence_head *head)
+{
+    around.outside += !around.open;
+    around.now++;
+    count(head);
+}
+
+static int set_up_around(void **state)
+{
+    around = (struct around){0};
+    return set_up(state);
+}
+
+TEST(callbacks_run_between_two_functions, set_up_around)
+{
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    static struct prudence_head heads[100];
+
+    assert_int_equal(prudence_domain_call_around(domain, 7, begin_around, end_around, &around), 0);
+    pause_ms(5);
+    assert_int_equal(around.begun, 0); /* nothing was queued */
+    for (unsigned i = 0; i < 100; i++)
+        prudence_domain_call(domain, &heads[i], count_around);
+    assert_int_equal(prudence_domain_call_around(domain, 0, NULL, NULL, NULL), EBUSY);
+    advance_until(domain, 100);
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* waits for the last end */
+    assert_int_equal(around.outside, 0);
+    assert_false(around.open);
+    assert_int_equal(around.most, 7);
+    assert_in_range(around.begun, 100 / 7 + 1, 100);
+}
+
+static void count_refused(void *argument)
+{
+    assert_int_equal(prudence_domain_call_around(argument, 0, NULL, NULL, NULL), EBUSY);
+    around.begun++;
+}
+
+TEST(the_functions_around_callbacks_are_changed_while_none_waits, set_up_around)
+{
+    struct prudence_domain *domain = prudence_domain_create("memb", PRUDENCE_DOMAIN_MEMB, NULL);
+    static struct prudence_head heads[2];
+
+    assert_int_equal(prudence_domain_call_around(NULL, 0, NULL, NULL, NULL), EINVAL);
+    assert_int_equal(prudence_domain_call_around(domain, 0, count_refused, count_refused, domain),
+                     0);
+    prudence_domain_call(domain, &heads[0], count);
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    while (prudence_domain_call_around(domain, 0, NULL, NULL, NULL)) /* EBUSY until the end */
+        pause_ms(1);
+    assert_int_equal(around.begun, 2);
+    prudence_domain_call(domain, &heads[1], count);
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+    assert_int_equal(around.begun, 2);
+}
+
 /* Uses more cookies than there are segments: callbacks that come late do not hold up earlier
  * ones. */
 TEST(more_cookies_than_segments, set_up)

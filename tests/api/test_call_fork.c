@@ -83,6 +83,45 @@ TEST(a_callback_that_blocks_does_not_block_fork)
     assert_int_equal(ran, HEADS - 1);
 }
 
+static void begin_waits(void *unused)
+{
+    sem_post(&entered);
+    while (sem_wait(&leave))
+        ;
+}
+
+static int runs_three(void *domain)
+{
+    for (unsigned i = 0; i < 3; i++) /* as many turns at most */
+        sem_post(&leave);
+    return prudence_domain_barrier(domain) == 0 && ran == 3 ? 42 : 1;
+}
+
+/* The callbacks that the parent's thread is about to run are all the child's, too. */
+TEST(a_fork_before_a_turn_of_callbacks_loses_none)
+{
+    struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
+    struct child_result result;
+
+    ran = 0;
+    sem_init(&entered, 0, 0);
+    sem_init(&leave, 0, 0);
+    assert_int_equal(prudence_domain_call_around(domain, 3, begin_waits, NULL, NULL), 0);
+    for (unsigned i = 0; i < 3; i++)
+        prudence_domain_call(domain, &heads[i], count);
+    while (sem_trywait(&entered)) {
+        prudence_manual_advance(domain);
+        pause_ms(1);
+    }
+    child_run(runs_three, domain, &result);
+    assert_child_result(&result);
+    for (unsigned i = 0; i < 3; i++) /* as many turns at most */
+        sem_post(&leave);
+    assert_int_equal(prudence_domain_barrier(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+    assert_int_equal(ran, 3);
+}
+
 static pid_t forked;
 
 static void forks(struct prudence_head *head)

@@ -35,6 +35,8 @@ enum kind {
     DESTRUCTOR_BY_THE_WORKER,
     CALLBACK,
     CALLBACK_OF_A_DOMAIN,
+    BEGIN_OF_A_TURN,
+    END_OF_A_TURN,
     CALL_RCU,
     DEFER_RCU,
     START_POLL,
@@ -55,6 +57,8 @@ static const char *const names[KINDS] = {
     "a destructor by the worker",
     "a callback",
     "a callback of a domain",
+    "what begins a turn of callbacks",
+    "what ends a turn of callbacks",
     "call_rcu",
     "defer_rcu",
     "start_poll",
@@ -166,6 +170,16 @@ static void callback_of_a_domain(struct prudence_head *head)
     called(CALLBACK_OF_A_DOMAIN, true);
 }
 
+static void begin_of_a_turn(void *unused)
+{
+    called(BEGIN_OF_A_TURN, true);
+}
+
+static void end_of_a_turn(void *unused)
+{
+    called(END_OF_A_TURN, true);
+}
+
 static void by_call_rcu(struct rcu_head *head)
 {
     called(CALL_RCU, true);
@@ -182,6 +196,7 @@ static void walk_callbacks(void)
     static struct rcu_head third;
     struct prudence_domain *domain = prudence_domain_create("called", PRUDENCE_DOMAIN_MEMB, NULL);
 
+    assert(!prudence_domain_call_around(domain, 0, begin_of_a_turn, end_of_a_turn, NULL));
     prudence_call(&first, callback);
     prudence_domain_call(domain, &second, callback_of_a_domain);
     prudence_urcu_call(NULL, &third, by_call_rcu);

@@ -264,6 +264,7 @@ BODY(default_domain, return result_of(prudence_default_domain() != NULL);)
 BODY(domain_barrier, return prudence_domain_barrier(memb);)
 BODY(domain_barrier_timed, return prudence_domain_barrier_timed(memb, UINT64_MAX);)
 BODY(domain_call, prudence_domain_call(memb, head_of_ours(), end_head); return 0;)
+BODY(domain_call_around, prudence_domain_call_around(memb, 0, NULL, NULL, NULL); return 0;)
 BODY(domain_cond_synchronize,
      return prudence_domain_cond_synchronize(memb, prudence_domain_get_state(memb));)
 BODY(domain_cond_synchronize_expedited,
@@ -816,6 +817,7 @@ static const struct row {
     {"prudence_domain_barrier", do_domain_barrier, FOR_CALLBACKS, ""},
     {"prudence_domain_barrier_timed", do_domain_barrier_timed, FOR_CALLBACKS, ""},
     {"prudence_domain_call", do_domain_call, EVERYWHERE, ""},
+    {"prudence_domain_call_around", do_domain_call_around, EVERYWHERE, ""},
     {"prudence_domain_cond_synchronize", do_domain_cond_synchronize, SYNCHRONIZES, ""},
     {"prudence_domain_cond_synchronize_expedited", do_domain_cond_synchronize_expedited,
      SYNCHRONIZES, ""},

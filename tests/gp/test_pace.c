@@ -179,7 +179,7 @@ TEST(nobody_waits_for_itself)
 #define MANY 20000
 
 _Static_assert(sizeof(struct prudence_head) == 2 * sizeof(void *), "all that a callback takes");
-_Static_assert(sizeof(struct callback_queue) + sizeof(struct callback_lane) <= 384,
+_Static_assert(sizeof(struct callback_queue) + sizeof(struct callback_lane) <= 416,
                "all that a queue takes, and a CPU of it");
 
 static bool no_memory(void)

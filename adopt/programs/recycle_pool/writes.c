@@ -39,20 +39,21 @@
 #include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
-#define READERS    80
-#define WRITERS    2
-#define BLOCKS     16384
-#define LOOKS      64   /* of a request */
-#define WRITES     32   /* of a request */
-#define REST_US    5000 /* of a reader between requests */
-#define HANDED     350000
-#define RING       1024
-#define BURST      400000
-#define CEILING_MB 1024
-#define SAMPLE_US  20000
-#define TIMED      16 /* one write of so many is timed */
-#define STEP       16 /* classes of times for each power of two */
-#define CLASSES    (40 * STEP)
+#define READERS      80
+#define WRITERS      2
+#define BLOCKS       16384
+#define LOOKS        64     /* of a request */
+#define WRITES       32     /* of a request */
+#define REST_US      5000   /* of a reader between requests */
+#define LONG_REST_US 100000 /* the same, at a pace */
+#define HANDED       350000
+#define RING         1024
+#define BURST        400000
+#define CEILING_MB   1024
+#define SAMPLE_US    20000
+#define TIMED        16 /* one write of so many is timed */
+#define STEP         16 /* classes of times for each power of two */
+#define CLASSES      (40 * STEP)
 
 struct version {
     _Atomic uint64_t stamp;
@@ -150,12 +151,13 @@ static void serve(struct thread *self)
 static void *run_reader(void *argument)
 {
     struct thread *self = argument;
+    unsigned rest = request_ns > 0 ? LONG_REST_US : REST_US;
 
     urcu_qsbr_register_thread();
     while (!atomic_load(&over)) {
         serve(self);
         urcu_qsbr_thread_offline();
-        usleep(REST_US / 2 + next_random(&self->random) % REST_US);
+        usleep(rest / 2 + next_random(&self->random) % rest);
         urcu_qsbr_thread_online();
     }
     urcu_qsbr_unregister_thread();

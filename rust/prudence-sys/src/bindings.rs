@@ -738,6 +738,7 @@ extern "C" {
     pub fn prudence_domain_barrier(domain: *mut prudence_domain) -> c_int;
     pub fn prudence_domain_barrier_timed(domain: *mut prudence_domain, nanoseconds: u64) -> c_int;
     pub fn prudence_domain_call(domain: *mut prudence_domain, head: *mut prudence_head, func: Option<unsafe extern "C" fn(*mut prudence_head)>);
+    pub fn prudence_domain_call_around(domain: *mut prudence_domain, most: c_uint, begin: Option<unsafe extern "C" fn(*mut c_void)>, end: Option<unsafe extern "C" fn(*mut c_void)>, argument: *mut c_void) -> c_int;
     pub fn prudence_domain_cond_synchronize(domain: *mut prudence_domain, cookie: prudence_gp_t) -> c_int;
     pub fn prudence_domain_cond_synchronize_expedited(domain: *mut prudence_domain, cookie: prudence_gp_t) -> c_int;
     pub fn prudence_domain_cond_synchronize_expedited_full(domain: *mut prudence_domain, state: *const prudence_gp_full_t) -> c_int;

@@ -21,7 +21,7 @@ class QEMU(Program):
     name, title, package, suite, mark = "qemu", "QEMU (RCU)", "qemu", "bookworm", "configure"
     packages = ("meson", "ninja-build", "python3-venv", "libglib2.0-dev", "libpixman-1-dev", "flex", "bison")
     before = ("A thread waits until 30 callbacks have come, or five times 10 ms, then for readers, and runs all callbacks under the big lock.")
-    after = ("Callbacks wait in an external domain that polls QEMU's readers, and take the big lock one by one; small objects of g_free_rcu come from "
+    after = ("Callbacks wait in an external domain that polls QEMU's readers; all that are ready take the big lock once. Small objects of g_free_rcu come from "
              "a cache and need no callback.")
     watched_cost = "move_cpu_us"
     measures = (Measure("free_p50_us", "from flip to free, half of them", "µs", better="less"),

@@ -27,7 +27,7 @@ NOTES = [
 def rounds_of(document, program, side):
     """{round: values}"""
     return {run["round"]: run["values"] for run in document["runs"]
-            if (run["kind"], run["program"], run["side"]) == ("round", program.name, side)}
+            if (run["kind"], run["program"], run.get("side")) == ("round", program.name, side)}
 
 
 def both_of(document, program):
@@ -183,7 +183,7 @@ def endured_part(document, known, cells, made):
 
 def headline(cells):
     said = {word: sum(line["verdict"] == word for line in cells) for word in ("better", "worse", "the same", "unclear")}
-    return ", ".join(f"{number} {word}" for word, number in said.items() if number) + f", of {count(sum(said.values()), 'figure')}."
+    return ", ".join([*(f"{number} {word}" for word, number in said.items() if number), f"of {count(sum(said.values()), 'figure')}."])
 
 
 def with_kept_rows(table, cells, known):

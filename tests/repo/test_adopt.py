@@ -284,6 +284,14 @@ class Page(unittest.TestCase):
         self.assertEqual(page.watched_cells(found, {"made": Made()})[0]["CPU time with it ÷ without"], "busy")
         self.assertEqual(page.watched_cells(document(), {"made": Made()}), [])
 
+    def test_watched_rounds_alone_have_a_report(self):
+        from measure.page import Report
+        found = document()
+        found["runs"] = [{"kind": "watched", "program": "made", "watched": watched, "round": 1, "cost": 1, "processes": [], "others_cpus": 0} for watched in (False, True)]
+        with tempfile.TemporaryDirectory() as folder:
+            page.report(found, Report(Path(folder) / "adopt.json"), {"made": Made()})
+            self.assertIn("Made up", (Path(folder) / "adopt.html").read_text())
+
     def test_says_how_memory_grew(self):
         from measure.page import Report
         found = document()

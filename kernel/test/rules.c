@@ -230,6 +230,61 @@ void preflushing_does_not_wait_for_the_cpu_it_served_last(void)
     work_on_cpu(cpumask_first(cpu_online_mask), preflush_here, NULL);
 }
 
+/*
+ * Returns how many objects were merged into the object cache without a call, at least. Decay puts
+ * objects that it merges into their slabs by flushes, and a node merges what was moved there.
+ */
+static s64 merged_without_a_call(struct prudence_cache *cache)
+{
+    struct prudence_cache_stats stats = stats_of(cache);
+
+    return stats.merged_objects - stats.flushed_objects - stats.preflushed_objects -
+           stats.overflowed_objects;
+}
+
+#define SAFE   40 /* deferred, and most of them safe when a pre-flush is asked for */
+#define FREE   24 /* in the object cache, which has room for the safe ones beside them */
+#define UNSAFE 16 /* deferred last; they close a batch, and with them not all objects fit */
+
+/* Prepares a pre-flush on this CPU, and returns whether it merged safe objects before decay took
+ * them. The cache is a new one, whose sizes are known. No call merges: none finds the object cache
+ * empty, or the latent cache full. */
+static bool safe_objects_are_merged(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int count = fill(cache, SAFE + FREE + UNSAFE), waits = 0, i;
+    bool merged;
+
+    while (STAT(cache, objects_cached) && count < MANY)
+        objects[count++] = prudence_cache_alloc(cache, GFP_KERNEL);
+    defer(cache, SAFE);
+    synchronize_rcu();
+    for (i = SAFE; i < SAFE + FREE; i++)
+        prudence_cache_free(cache, objects[i]);
+    for (; i < SAFE + FREE + UNSAFE; i++)
+        prudence_cache_free_deferred(cache, objects[i]);
+    do {
+        msleep(20); /* lets this CPU idle */
+        merged = merged_without_a_call(cache) > 0;
+    } while (!merged && waits++ < 10);
+    for (; i < count; i++)
+        prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+    return merged;
+}
+
+/* Rule 6. The helper may find the CPU busy, so there are several tries. */
+void preflush_merges_what_is_safe(void)
+{
+    unsigned int tries = 0;
+
+    migrate_disable();
+    while (!safe_objects_are_merged() && ++tries < 50)
+        ;
+    migrate_enable();
+    EXPECT(tries < 50);
+}
+
 /* Rule 10. */
 void object_cache_grows_with_demand(void)
 {

@@ -34,6 +34,7 @@
     TEST(flush_grows_with_latent_objects)                                                          \
     TEST(latent_objects_are_preflushed_in_idle_time)                                               \
     TEST(preflushing_does_not_wait_for_the_cpu_it_served_last)                                     \
+    TEST(preflush_merges_what_is_safe)                                                             \
     TEST(object_cache_grows_with_demand)                                                           \
     TEST(full_latent_cache_overflows_into_latent_slabs)                                            \
     TEST(overflowing_objects_wait_for_their_own_grace_period)                                      \

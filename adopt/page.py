@@ -208,7 +208,7 @@ def report(document, made, known):
                warnings=busy_warning(document), headline=headline(cells), source="", versions=[],
                parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else [])
                + ([endured_part(document, known, endured, made)] if endured else []))
-    tables = (("adopt", "adopt", cells, TITLE, grouped), ("latent", "latent", watched, WATCHED, list), ("adopt", "endured", endured, ENDURED, grouped))
+    tables = (("adopt", "adopt", cells, TITLE, grouped), ("latent", "latent", watched, WATCHED, list), ("hours", "endured", endured, ENDURED, grouped))
     tables = [one for one in tables if one[2]]
     made.tables({table: rows for _, table, rows, _, _ in tables})
     for name, table, rows, title, arrange in tables if made.into else ():

@@ -33,6 +33,7 @@ MEASURES = (Measure("p999_us", f"p99.9 of queries, {UPDATES} updates per s", "µ
             Measure("update_p99_us", "p99 of updates", "µs", better="less"),
             Measure("storm_p999_us", "p99.9 of queries meanwhile", "µs", better="less"),
             Measure("growth", "memory, second half of these updates", "%", better="less"))
+LONG_LOAD = f"{LONG_UPDATES} updates and {LONG_QUERIES} queries per s"
 
 
 def dropin_flags(side):
@@ -213,9 +214,6 @@ def storm_of(server, updates, seconds):
         raise Failed(f"{len(times)} updates, {updates.lost} lost")
     return {"update_us": 1e6 * statistics.mean(times), "update_p99_us": 1e6 * times[len(times) * 99 // 100],
             "storm_p999_us": p999(latencies), "growth": growth(memory.bytes)}
-
-
-LONG_LOAD = f"{LONG_UPDATES} updates and {LONG_QUERIES} queries per s"
 
 
 def endured(server, seconds):

@@ -408,12 +408,26 @@ static double run_burst(void)
     return BURST * 1e9 / (now_ns(CLOCK_MONOTONIC) - begin);
 }
 
+/* Dies if an object is left, or a version has changed under a reader. */
+static void finish(struct thread *readers)
+{
+    size_t left;
+
+    stop_readers(readers);
+    retire_blocks();
+    left = pool_stop();
+    if (!left && !atomic_load(&changed))
+        return;
+    fprintf(stderr, "writes: %zu objects were left, %ju changed under a reader\n", left,
+            (uintmax_t)atomic_load(&changed));
+    exit(1);
+}
+
 static void measure(double seconds)
 {
     static struct thread readers[READERS];
     struct steady steady;
     double handover, burst, after;
-    size_t left;
 
     start_readers(readers);
     handover = run_handover();
@@ -421,14 +435,7 @@ static void measure(double seconds)
     burst = run_burst();
     sleep(2);
     after = resident_mb();
-    stop_readers(readers);
-    retire_blocks();
-    left = pool_stop();
-    if (left || atomic_load(&changed)) {
-        fprintf(stderr, "writes: %zu objects were left, %ju changed under a reader\n", left,
-                (uintmax_t)atomic_load(&changed));
-        exit(1);
-    }
+    finish(readers);
     printf(
         "{\"writes\": %.0f, \"cpu_ns\": %.1f, \"p999_us\": %.2f, \"steady_mb\": %.1f, "
         "\"drift_mb\": %.1f, \"paused_percent\": %.1f, \"handover_mb\": %.1f, "
@@ -451,9 +458,7 @@ static void endure(double seconds, double per_second)
         printf("%s%.0f", i > 0 ? ", " : "", resident_mb() * 1e6);
     }
     printf("], \"writes\": %ju}\n", (uintmax_t)stop_writers(writers));
-    stop_readers(readers);
-    retire_blocks();
-    pool_stop();
+    finish(readers);
 }
 
 /* ---------------------------------------------------------------------------------------- checks */

@@ -67,8 +67,15 @@ static void wait_until_alone(void)
     assert_int_equal(other_threads(), 0);
 }
 
+/*
+ * A test that forks waits first until other threads have started: a thread that starts may hold a
+ * lock of AddressSanitizer's runtime, which a forked child would never get.
+ */
+static uint32_t there; /* whether the other thread has started */
+
 static void *wait_for_ever(void *unused)
 {
+    store_release(&there, 1u);
     for (;;)
         pause();
     return unused;
@@ -79,8 +86,31 @@ static void have_another_thread(void)
     pthread_t thread;
 
     own_threads = 2;
+    there = 0;
     if (pthread_create(&thread, NULL, wait_for_ever, NULL))
         _exit(1);
+    while (!load_acquire(&there))
+        os_sleep_ns(1000000);
+}
+
+/* The decay thread has its name when it has started. */
+static bool decay_thread_has_its_name(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    bool found = false;
+
+    for (struct dirent *task; (task = readdir(tasks));) {
+        char path[300], name[16] = "";
+        FILE *file;
+
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        if (!(file = fopen(path, "r")))
+            continue;
+        found |= fgets(name, sizeof name, file) && strncmp(name, "prudence-tidy", 13) == 0;
+        fclose(file);
+    }
+    closedir(tasks);
+    return found;
 }
 
 static void use_the_thread(void)
@@ -163,6 +193,7 @@ TEST(little_to_give_makes_no_thread)
 static void alone(void)
 {
     own_threads = 1;
+    CHECK(prudence_option_set("decay", "100s") == 0); /* so the caller's slow paths leave it */
     burst();
     CHECK(other_threads() == 0);
     CHECK(kept() > FEW);
@@ -186,6 +217,7 @@ TEST(a_process_without_threads_has_none)
 static void not_wanted(void)
 {
     CHECK(prudence_option_set("background", "0") == 0);
+    CHECK(prudence_option_set("decay", "100s") == 0);
     burst();
     CHECK(other_threads() == 0);
     CHECK(kept() > FEW);
@@ -222,6 +254,8 @@ static void forked(void)
     CHECK(prudence_option_set("decay", "100s") == 0); /* so the thread stays */
     burst();
     CHECK(other_threads() == 1);
+    while (!decay_thread_has_its_name())
+        os_sleep_ns(1000000);
     child = fork();
     if (child == 0) {
         own_threads = 1;

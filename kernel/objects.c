@@ -267,6 +267,14 @@ int prudence_node_of(const void *object)
 }
 EXPORT_SYMBOL_GPL(prudence_node_of);
 
+size_t prudence_ksize(const void *object)
+{
+    const struct slab *slab = slab_of(object);
+
+    return slab ? slab_usable_bytes(slab) : 0;
+}
+EXPORT_SYMBOL_GPL(prudence_ksize);
+
 /* ------------------------------------------------------------------------------------ any size */
 
 static noinline void *alloc_large(size_t size, gfp_t gfp)

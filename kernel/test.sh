@@ -118,12 +118,24 @@ else
     echo "ok - memory that goes offline # SKIP no block of this kernel can"
 fi
 
-# Torture, with small objects, and with large ones under a small limit.
+# Torture, with small objects, and with large ones under a small limit. Beside it memory goes offline and comes back, as CPUs do.
+memory_storm() {
+    gone=0
+    while [ -e /tmp/storm ]; do
+        memory_goes_and_comes
+        echo $gone >/tmp/storm.gone
+    done
+}
 for size in 64 1024; do
     [ $size = 64 ] || echo 512 >$parameters/latent_limit_kb
+    touch /tmp/storm
+    [ $gone = 0 ] || memory_storm &
     insmod prudence_torture.ko "seconds=$seconds" "size=$size" || exit 1
     [ "$(cat /sys/module/prudence_torture/parameters/failed)" = 0 ] || bad=1
+    rm /tmp/storm
+    wait
     rmmod prudence_torture
+    [ $gone = 0 ] || check "memory went and came beside torture ($(cat /tmp/storm.gone) blocks)" test "$(cat /tmp/storm.gone)" -gt 0
 done
 held_back=$(figure totals throttle_waits)
 check "torture was held back under a small limit ($held_back times)" test "$held_back" -gt 10

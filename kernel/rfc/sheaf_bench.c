@@ -24,6 +24,10 @@ module_param(pairs, uint, 0444);
 static unsigned int partial;
 module_param(partial, uint, 0444);
 
+#ifndef SLAB_NO_MERGE /* up to 6.5 */
+#define SLAB_NO_MERGE ((slab_flags_t)0)
+#endif
+
 struct object {
     struct rcu_head rcu;
 };

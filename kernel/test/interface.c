@@ -329,7 +329,10 @@ void objects_of_others_are_told_apart(void)
     EXPECT(!prudence_try_kfree_deferred(foreign));
     EXPECT(!prudence_try_kfree(NULL));
     EXPECT(!prudence_try_kfree_deferred(NULL));
+    EXPECT_EQ(prudence_ksize(foreign), 0);
+    EXPECT_EQ(prudence_ksize(NULL), 0);
     EXPECT_EQ(fill(cache, 2), 2);
+    EXPECT_EQ(prudence_ksize(objects[0]), SIZE);
     EXPECT(prudence_try_kfree(objects[0]));
     EXPECT(prudence_try_kfree_deferred(objects[1]));
     EXPECT_EQ(STAT(cache, frees), 1);
@@ -338,6 +341,7 @@ void objects_of_others_are_told_apart(void)
     for (i = 0; i < 2; i++) { /* large blocks too */
         objects[i] = prudence_kmalloc(4 * PAGE_SIZE, GFP_KERNEL);
         EXPECT(objects[i] != NULL);
+        EXPECT_EQ(prudence_ksize(objects[i]), 4 * PAGE_SIZE);
         EXPECT(i ? prudence_try_kfree(objects[i]) : prudence_try_kfree_deferred(objects[i]));
     }
     EXPECT_EQ(prudence_cache_destroy(cache), 0);

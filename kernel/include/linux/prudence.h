@@ -73,6 +73,10 @@ void prudence_kfree_deferred(const void *object);
 bool prudence_try_kfree(const void *object) __must_check;
 bool prudence_try_kfree_deferred(const void *object) __must_check;
 
+/* Returns how many bytes of an object may be used, like ksize(); 0 for NULL and for another
+ * allocator's. */
+size_t prudence_ksize(const void *object);
+
 /* The paper's names, for a subsystem that switches to Prudence. */
 #define kfree_deferred(object)                  prudence_kfree_deferred(object)
 #define kmem_cache_free_deferred(cache, object) prudence_cache_free_deferred(cache, object)

@@ -72,6 +72,8 @@ def parse_arguments(arguments):
     parser.add_number("--timeout", 1, 86400, "a run that takes longer has failed (1800)", default=1800, metavar="SECONDS")
     parser.add_argument("--folder", metavar="FOLDER", type=Path, default=ROOT / "build/report/kernel-evaluate",
                         help="for runs (build/report/kernel-evaluate); all of them together in FOLDER.json")
+    parser.add_argument("--kmalloc", action="store_true", help="with kernels in which kmalloc's caches move, too, and kfree_rcu defers what is in them "
+                        "(CONFIG_PRUDENCE_KMALLOC); use another --folder")
     parser.add_argument("--list", action="store_true", help="list loads, and end")
     request = parser.parse_args(arguments)
     if request.cpus % request.nodes or request.memory % request.nodes:
@@ -93,10 +95,14 @@ def call(*command, **more):
     return done.stdout
 
 
+def kind_of(mode, request):
+    return MODES[mode].kind + "-kmalloc" * request.kmalloc
+
+
 def make_inputs(request, work):
     """Kernels, disks and the program; `work` is removed at the end."""
     for mode in request.mode:
-        call("tools/kernel/tree", "build", env={**os.environ, "KIND": MODES[mode].kind})
+        call("tools/kernel/tree", "build", env={**os.environ, "KIND": kind_of(mode, request)})
     programs = Path(call("tools/kernel/fetch", "programs", stdout=subprocess.PIPE).strip())
     call("tools/kernel/fetch", "qemu", stdout=subprocess.PIPE)  # once, before several guests want it
     call("gcc", "-O2", "-static", "-pthread", "-o", work / "load", "kernel/tree/load.c")
@@ -107,8 +113,8 @@ def make_inputs(request, work):
     return [programs / "disk", work / "work", work / "archive"]
 
 
-def kernel_of(mode):
-    return KERNELS / f"6.1-tree/build-{MODES[mode].kind}/arch/x86/boot/bzImage"
+def kernel_of(mode, request):
+    return KERNELS / f"6.1-tree/build-{kind_of(mode, request)}/arch/x86/boot/bzImage"
 
 
 def machine_of(mode, load, request):
@@ -126,7 +132,7 @@ def append_of(side):
 def identity_of(mode, load, side, request, work):
     """What a run depends on, except its round."""
     digest = hashlib.sha256()
-    for file in (kernel_of(mode), work / "load", ROOT / "tools/kernel/boot"):
+    for file in (kernel_of(mode, request), work / "load", ROOT / "tools/kernel/boot"):
         digest.update(file.read_bytes())
     digest.update(append_of(side).encode())
     digest.update(plan.script_of(load, side, request.scale, mode).encode())
@@ -147,7 +153,7 @@ def boot(mode, load, side, turn, request, work, disks, place):
     console = place.with_suffix(".console")
     environment = {
         **os.environ, "FILES": str(work / "load"), "APPEND": append_of(side), "CONSOLE": str(console),
-        "VMLINUZ": str(kernel_of(mode)), "TIMEOUT": str(request.timeout), **{name.upper(): str(value) for name, value in machine.items()},
+        "VMLINUZ": str(kernel_of(mode, request)), "TIMEOUT": str(request.timeout), **{name.upper(): str(value) for name, value in machine.items()},
         **({"CX16": "1"} if MODES[mode].clock else {"ICOUNT": "1", "SEED": str(turn + 1)})}
     # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0084).
     status, printed = keep.run_session(["tools/kernel/boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment, ROOT)

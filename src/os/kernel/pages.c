@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * The page source is the kernel's page allocator, which itself keeps free pages. So nothing is
- * retained or decays here. Metadata comes from kmalloc. Both are counted.
+ * retained or decays here. Metadata comes from kmalloc_node, whose memory of a named node is SLUB's
+ * also where kmalloc's is ours (CONFIG_PRUDENCE_KMALLOC); otherwise a refill could need a refill.
+ * Both are counted.
  */
 #include "os_kernel.h"
 
@@ -142,8 +144,9 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
         return NULL;
     if (bytes > PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER) /* larger arrays are not worth reclaim */
         flags &= ~(__GFP_RECLAIM | __GFP_NOFAIL);
-    meta = kmalloc(round_up(bytes, CACHE_LINE),
-                   (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN);
+    meta = kmalloc_node(round_up(bytes, CACHE_LINE),
+                        (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN,
+                        numa_mem_id());
     if (meta)
         add_relaxed(&metadata, round_up(bytes, CACHE_LINE));
     return meta;

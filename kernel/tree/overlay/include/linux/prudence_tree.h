@@ -154,4 +154,16 @@ static inline bool prudence_tree_kfree_deferred(struct prudence_tree *tree, void
 
 #endif
 
+/* For kfree(), kfree_rcu() and ksize(), which do not know an object's cache. False or 0 if it is
+ * not Prudence's, and always in a kernel whose kmalloc() is SLUB's alone. */
+#ifdef CONFIG_PRUDENCE_KMALLOC
+#define prudence_tree_try_kfree(object)          prudence_try_kfree(object)
+#define prudence_tree_try_kfree_deferred(object) prudence_try_kfree_deferred(object)
+#define prudence_tree_ksize(object)              prudence_ksize(object)
+#else
+#define prudence_tree_try_kfree(object)          false
+#define prudence_tree_try_kfree_deferred(object) false
+#define prudence_tree_ksize(object)              ((size_t)0)
+#endif
+
 #endif /* LINUX_PRUDENCE_TREE_H */

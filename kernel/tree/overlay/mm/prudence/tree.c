@@ -52,6 +52,54 @@ static bool is_named(const char *name, size_t length)
     return false;
 }
 
+/* ------------------------------------------------------------------------ caches of kmalloc */
+
+#ifdef CONFIG_PRUDENCE_KMALLOC
+
+static struct prudence_tree kmalloc_trees[KMALLOC_SHIFT_HIGH + 1];
+
+static bool is_of_kmalloc(const struct prudence_tree *tree)
+{
+    return tree >= kmalloc_trees && tree < kmalloc_trees + ARRAY_SIZE(kmalloc_trees);
+}
+
+/* From here on kmalloc() asks Prudence. The release orders the stores that filled the cache before
+ * any use, as the address dependency does for prudence_tree_cache(). */
+static void kmalloc_change(struct prudence_tree *tree)
+{
+    if (is_of_kmalloc(tree))
+        smp_store_release(&tree->slub->prudence, tree->cache);
+}
+
+/* kmalloc-8k stays with SLUB, because its objects are aligned to more than a page. */
+static void __init kmalloc_add_all(void)
+{
+    for (unsigned int i = 0; i < ARRAY_SIZE(kmalloc_trees); i++) {
+        struct prudence_tree *tree = &kmalloc_trees[i];
+
+        tree->slub = kmalloc_caches[KMALLOC_NORMAL][i];
+        if (!tree->slub || tree->slub->align > PAGE_SIZE)
+            continue;
+        tree->name = tree->slub->name;
+        tree->head = PRUDENCE_TREE_NO_HEAD;
+        list_add_tail(&tree->link, &trees);
+    }
+}
+
+#else
+
+static void kmalloc_change(struct prudence_tree *tree)
+{
+}
+
+static void __init kmalloc_add_all(void)
+{
+}
+
+#endif
+
+/* ------------------------------------------------------------------------------------- moving */
+
 static void change(struct prudence_tree *tree)
 {
     const struct kmem_cache *slub = tree->slub;
@@ -71,6 +119,7 @@ static void change(struct prudence_tree *tree)
         return;
     }
     smp_store_release(&tree->cache, cache);
+    kmalloc_change(tree);
     pr_info("prudence: cache '%s' (%u bytes) moved to Prudence\n", tree->name, slub->object_size);
 }
 
@@ -162,6 +211,7 @@ static int __init change_all(void)
     }
     mutex_lock(&lock);
     changing = true;
+    kmalloc_add_all();
     list_for_each_entry(tree, &trees, link) change(tree);
     report_unknown();
     mutex_unlock(&lock);

@@ -8,6 +8,7 @@
 #include <linux/prudence.h>
 #include <linux/prudence_tree.h>
 #include <linux/rcupdate.h>
+#include <linux/string.h>
 
 #define OBJECTS 4000 /* more than a CPU caches at first */
 #define MARK    0x50727564u
@@ -154,6 +155,102 @@ static void hastens_twice_in_a_grace_period_at_most(struct kunit *test)
     rcu_read_unlock();
 }
 
+/* ----------------------------------------------------------------------------- kmalloc's caches */
+
+#define BYTES 64
+
+struct small {
+    u64 mark;
+    struct rcu_head rcu;
+    char rest[BYTES - sizeof(u64) - sizeof(struct rcu_head)];
+};
+
+/* Returns an object of kmalloc that is Prudence's. */
+static void *kmalloc_ours(struct kunit *test)
+{
+    void *object = kmalloc(BYTES, GFP_KERNEL);
+
+    KUNIT_ASSERT_NOT_NULL(test, object);
+    if (!prudence_ksize(object)) {
+        kfree(object);
+        kunit_skip(test, "kmalloc-64 is SLUB's (KIND=kmalloc, prudence_tree=kmalloc-64)");
+    }
+    return object;
+}
+
+static void kmalloc_does_not_return_what_kfree_rcu_has_in_the_same_section(struct kunit *test)
+{
+    struct small *object = kmalloc_ours(test), **later = (struct small **)objects;
+    unsigned int same = 0, count = 0;
+
+    object->mark = MARK;
+    rcu_read_lock();
+    kfree_rcu(object, rcu);
+    for (; count < OBJECTS; count++) {
+        later[count] = kmalloc(BYTES, GFP_NOWAIT);
+        if (!later[count])
+            break;
+        same += later[count] == object;
+    }
+    KUNIT_EXPECT_EQ(test, object->mark, (u64)MARK);
+    rcu_read_unlock();
+    KUNIT_EXPECT_EQ(test, same, 0u);
+    KUNIT_EXPECT_EQ(test, count, (unsigned int)OBJECTS);
+    kfree_bulk(count, (void **)later);
+}
+
+static u64 latent_bytes(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return stats.latent_bytes;
+}
+
+/* Only a fourth need still be latent, because grace periods may end meanwhile. */
+static void kfree_rcu_without_a_head_defers(struct kunit *test)
+{
+    u64 before;
+
+    for (unsigned int i = 0; i < OBJECTS; i++)
+        objects[i] = kmalloc_ours(test);
+    before = latent_bytes();
+    for (unsigned int i = 0; i < OBJECTS; i++)
+        kvfree_rcu(objects[i]);
+    KUNIT_EXPECT_GE(test, latent_bytes(), before + OBJECTS * BYTES / 4);
+}
+
+static void kmalloc_of_a_node_and_from_before_stays_with_slub(struct kunit *test)
+{
+    void *mixed[3] = {kmalloc_ours(test), kmalloc_node(BYTES, GFP_KERNEL, numa_mem_id()),
+                      kmalloc_ours(test)};
+    struct small *other = kmalloc_node(BYTES, GFP_KERNEL, numa_mem_id());
+
+    KUNIT_ASSERT_NOT_NULL(test, mixed[1]);
+    KUNIT_ASSERT_NOT_NULL(test, other);
+    KUNIT_EXPECT_EQ(test, prudence_ksize(mixed[1]), (size_t)0);
+    kfree_bulk(ARRAY_SIZE(mixed), mixed); /* of both allocators */
+    kfree_rcu(other, rcu);
+}
+
+static void sizes_of_kmalloc_are_as_they_were(struct kunit *test)
+{
+    char *object = kmalloc_ours(test), *grown;
+
+    KUNIT_EXPECT_EQ(test, ksize(object), (size_t)BYTES);
+    KUNIT_EXPECT_TRUE(test, IS_ALIGNED((unsigned long)object, BYTES));
+    memset(object, 0x5a, BYTES);
+    grown = krealloc(object, 10 * BYTES, GFP_KERNEL);
+    KUNIT_ASSERT_NOT_NULL(test, grown);
+    KUNIT_EXPECT_EQ(test, grown[0], (char)0x5a);
+    KUNIT_EXPECT_EQ(test, grown[BYTES - 1], (char)0x5a);
+    kfree_sensitive(grown);
+    object = kzalloc(BYTES, GFP_KERNEL);
+    KUNIT_ASSERT_NOT_NULL(test, object);
+    KUNIT_EXPECT_NULL(test, memchr_inv(object, 0, BYTES));
+    kfree(object);
+}
+
 static int start(struct kunit_suite *suite)
 {
     slub = kmem_cache_create("prudence_kunit", 200, 0, 0, construct);
@@ -176,6 +273,10 @@ static struct kunit_case cases[] = {
     KUNIT_CASE(objects_are_as_the_constructor_left_them),
     KUNIT_CASE(much_that_waits_hastens_a_grace_period),
     KUNIT_CASE(hastens_twice_in_a_grace_period_at_most),
+    KUNIT_CASE(kmalloc_does_not_return_what_kfree_rcu_has_in_the_same_section),
+    KUNIT_CASE(kfree_rcu_without_a_head_defers),
+    KUNIT_CASE(kmalloc_of_a_node_and_from_before_stays_with_slub),
+    KUNIT_CASE(sizes_of_kmalloc_are_as_they_were),
     {},
 };
 

@@ -85,7 +85,7 @@ class Patches(unittest.TestCase):
                                    input=text[begin:end + 1 if end > 0 else None])
                     self.assertEqual(file.read_text(), file_with(hunks, True))
 
-    def test_no_function_is_changed_twice(self):
+    def test_no_lines_are_changed_twice(self):
         """Each patch can be read, and taken away, by itself: in the file of another one it changes lines far from those."""
         lines = {}
         for name in series():

@@ -79,6 +79,10 @@ class Arguments(unittest.TestCase):
             evaluate.main([])
         self.assertEqual(end.exception.code, "kernel-evaluate: not installed: mkfs.ext4 (package e2fsprogs). Run: tools/setup --fuzz")
 
+    def test_with_kmalloc_kernels_are_other_ones(self):
+        for more, wanted in ((), "build-evaluate-stats/"), (("--kmalloc",), "build-evaluate-stats-kmalloc/"):
+            self.assertIn(wanted, str(evaluate.kernel_of("counts", evaluate.parse_arguments(more))))
+
     def test_lists_loads(self):
         with contextlib.redirect_stdout(io.StringIO()) as said:
             self.assertEqual(evaluate.main(["--list", "--scale", "0.5"]), 0)

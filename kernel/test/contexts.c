@@ -123,19 +123,27 @@ static enum hrtimer_restart come_in_between(struct hrtimer *timer)
     return HRTIMER_RESTART;
 }
 
-/* Runs until there were enough interrupts, at most for a few seconds. */
+static void use_some(void)
+{
+    unsigned int i;
+
+    for (i = 0; i < AT_ONCE; i++)
+        objects[i] = marked_alloc(GFP_KERNEL);
+    for (i = 0; i < AT_ONCE; i++)
+        marked_free(objects[i], i % 2);
+}
+
+/* Runs until there were enough interrupts, at most for a few seconds. The CPU's caches are there
+ * before the first one, because no interrupt can make them on PREEMPT_RT. */
 static long use_beside_interrupts(void *unused)
 {
     unsigned long end = jiffies + 5 * HZ;
-    unsigned int i;
 
+    use_some();
     compat_hrtimer_setup(&often, come_in_between);
     hrtimer_start(&often, ns_to_ktime(20000), HRTIMER_MODE_REL_PINNED_HARD);
     while (READ_ONCE(interrupts) < INTERRUPTS && time_before(jiffies, end)) {
-        for (i = 0; i < AT_ONCE; i++)
-            objects[i] = marked_alloc(GFP_KERNEL);
-        for (i = 0; i < AT_ONCE; i++)
-            marked_free(objects[i], i % 2);
+        use_some();
         cond_resched();
     }
     hrtimer_cancel(&often);

@@ -17,6 +17,7 @@
 #include "heap/background.h"
 #include "posix.h"
 #include "slab/reclaim/decay.h"
+#include "support/settle.h"
 #include "support/slab_test.h"
 #include "support/threads.h"
 
@@ -67,15 +68,8 @@ static void wait_until_alone(void)
     assert_int_equal(other_threads(), 0);
 }
 
-/*
- * A test that forks waits first until other threads have started: a thread that starts may hold a
- * lock of AddressSanitizer's runtime, which a forked child would never get.
- */
-static uint32_t there; /* whether the other thread has started */
-
 static void *wait_for_ever(void *unused)
 {
-    store_release(&there, 1u);
     for (;;)
         pause();
     return unused;
@@ -86,31 +80,8 @@ static void have_another_thread(void)
     pthread_t thread;
 
     own_threads = 2;
-    there = 0;
     if (pthread_create(&thread, NULL, wait_for_ever, NULL))
         _exit(1);
-    while (!load_acquire(&there))
-        os_sleep_ns(1000000);
-}
-
-/* The decay thread has its name when it has started. */
-static bool decay_thread_has_its_name(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    bool found = false;
-
-    for (struct dirent *task; (task = readdir(tasks));) {
-        char path[300], name[16] = "";
-        FILE *file;
-
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
-        if (!(file = fopen(path, "r")))
-            continue;
-        found |= fgets(name, sizeof name, file) && strncmp(name, "prudence-tidy", 13) == 0;
-        fclose(file);
-    }
-    closedir(tasks);
-    return found;
 }
 
 static void use_the_thread(void)
@@ -254,8 +225,7 @@ static void forked(void)
     CHECK(prudence_option_set("decay", "100s") == 0); /* so the thread stays */
     burst();
     CHECK(other_threads() == 1);
-    while (!decay_thread_has_its_name())
-        os_sleep_ns(1000000);
+    threads_settle();
     child = fork();
     if (child == 0) {
         own_threads = 1;

@@ -110,7 +110,7 @@ static void __exit prudence_stop(void)
     stop();
 }
 
-module_init(prudence_start);
+postcore_initcall(prudence_start); /* as soon as debugfs is there; of a module, when it is loaded */
 module_exit(prudence_stop);
 MODULE_DESCRIPTION("A slab memory allocator that knows about deferred frees");
 MODULE_AUTHOR("The Prudence authors");

@@ -85,7 +85,7 @@ static void alloc_weigh(struct prudence_cache *cache, struct cpu_cache *cpu, str
 
     miss->cpu = cpu->line.cpu;
     miss->no_arrays = !cpu->slots;
-    miss->refill = cpu->slots ? refill_room(cpu) : cache->body->size_min;
+    miss->refill = cpu->slots ? refill_room(cache, cpu) : cache->body->size_min;
     miss->waits = latent_cache_newest_cookie(cpu, &miss->cookie);
     miss->enough = GP_CALLERS_DRIVE && miss->waits && grace_period_is_worth_it(cache, miss);
     miss->due = miss->waits && (full || miss->enough);

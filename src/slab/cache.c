@@ -2,12 +2,13 @@
 /*
  * Creates and destroys slab caches.
  *
- * Sizes follow proven heuristics. A slab is the smallest power of two of pages that holds 128
- * objects, up to OS_SLAB_BYTES_MAX, or at least 8 large ones; a node keeps 5 to 10 free slabs. If
- * the system's pages are larger, or the cache is roomy (ADR 150), slabs of small objects are larger
- * too, and a node keeps as many free bytes of them (ADR 9). A dense cache takes the number of pages
- * that leaves the least over (ADR 10), and so does a roomy one that would leave much. Strides that
- * would crowd few sets of a first-level cache are avoided (ADR 3).
+ * Sizes follow proven heuristics. A slab is the smallest power of two of pages, from
+ * OS_SLAB_BYTES_MIN to OS_SLAB_BYTES_MAX, that holds OS_SLAB_OBJECTS, or at least 8 large ones; a
+ * node keeps 5 to 10 free slabs. If the system's pages are larger, or the cache is roomy (ADR 150),
+ * slabs of small objects are larger too, and a node keeps as many free bytes of them (ADR 9). A
+ * dense cache takes the number of pages that leaves the least over (ADR 10), and so does a roomy
+ * one that would leave much. Strides that would crowd few sets of a first-level cache are avoided
+ * (ADR 3).
  */
 #include "slab/cache.h"
 
@@ -25,12 +26,11 @@
 #include "slab/reclaim/decay.h"
 #include "slab/reclaim/decay_early.h"
 
-#define SLAB_OBJECTS_WANTED 128
-#define SLAB_OBJECTS_MIN    8
-#define DENSE_BYTES_MIN     ((size_t)32 << 10) /* keeps a slab's metadata small in comparison */
-#define ROOMY_BYTES_MIN     ((size_t)16 << 10) /* ... and the pages that are kept for one object */
-#define ROOMY_LEFT_OVER     32 /* a roomy slab leaves at most a 32nd of its bytes over */
-#define COLORS_MAX          64
+#define SLAB_OBJECTS_MIN 8
+#define DENSE_BYTES_MIN  ((size_t)32 << 10) /* keeps a slab's metadata small in comparison */
+#define ROOMY_BYTES_MIN  ((size_t)16 << 10) /* ... and the pages that are kept for one object */
+#define ROOMY_LEFT_OVER  32 /* a roomy slab leaves at most a 32nd of its bytes over */
+#define COLORS_MAX       64
 
 #define WINDOW_CROWDED ((size_t)1024)
 
@@ -161,7 +161,7 @@ static size_t slab_bytes_for(size_t stride, size_t least)
 {
     size_t bytes = least;
 
-    while (bytes / stride < SLAB_OBJECTS_WANTED && bytes < OS_SLAB_BYTES_MAX)
+    while (bytes / stride < OS_SLAB_OBJECTS && bytes < OS_SLAB_BYTES_MAX)
         bytes *= 2;
     while (bytes / stride < SLAB_OBJECTS_MIN)
         bytes *= 2;
@@ -173,8 +173,8 @@ static void choose_slab(const struct prudence_cache *cache, struct cache_body *b
     bool dense = cache->flags & CACHE_DENSE;
     size_t least = dense                        ? DENSE_BYTES_MIN
                    : cache->flags & CACHE_ROOMY ? ROOMY_BYTES_MIN
-                                                : OS_PAGE_SIZE;
-    size_t kept = slab_bytes_for(body->stride, dense ? least : OS_PAGE_SIZE);
+                                                : OS_SLAB_BYTES_MIN;
+    size_t kept = slab_bytes_for(body->stride, dense ? least : OS_SLAB_BYTES_MIN);
 
     body->slab_bytes = max_size(slab_bytes_for(body->stride, least), os_page_size);
     if (dense || ((cache->flags & CACHE_ROOMY) &&
@@ -199,6 +199,11 @@ static void choose_window(const struct prudence_cache *cache, struct cache_body 
         body->window_wish = WINDOW_IF_WANTED;
 }
 
+static size_t first_size(const struct cache_body *body)
+{
+    return max_size(OS_CACHE_OBJECTS_MIN, min_size(OS_CACHE_BYTES_MIN / body->stride, TRANSFER_MAX));
+}
+
 static void choose_sizes(struct cache_body *body, size_t budget)
 {
     bool fixed = budget > 0;
@@ -210,7 +215,7 @@ static void choose_sizes(struct cache_body *body, size_t budget)
     body->batch = (unsigned)min_size(body->batch, body->size_max / 2);
     body->size_min = (unsigned)min_size((size_t)2 * body->batch, body->size_max);
     if (!fixed || OS_CACHE_BYTES_ARE_A_LIMIT)
-        body->size_min = (unsigned)min_size(body->size_min, OS_CACHE_OBJECTS_MIN);
+        body->size_min = (unsigned)min_size(body->size_min, first_size(body));
 }
 
 /* Fills the structure of a cache, which is all 0. */

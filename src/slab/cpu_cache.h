@@ -34,6 +34,7 @@ struct cpu_cache {
     struct os_percpu_line line;
     /* set by a flush or an overflow, cleared by an attempt to grow */
     bool churned;
+    uint8_t unmerged_refills; /* beside closed batches since the last merge, up to UNMERGED_MAX */
     unsigned size;  /* of the object cache, and limit of the latent cache; follows demand */
     unsigned slots; /* of stack and ring; a power of two, or 0 before the arrays exist */
     unsigned batch_head, batch_tail; /* running counts; the slot is index & batch_mask */

@@ -257,7 +257,7 @@ bool latent_cache_oldest_is_safe(const struct prudence_cache *cache, struct cpu_
 /* Stores the cookie after which all closed batches are safe. Returns false if there are none. */
 bool latent_cache_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie)
 {
-    if (cpu->batch_head == cpu->batch_tail)
+    if (!latent_cache_waits(cpu))
         return false;
     *cookie = batches_of(cpu)[(cpu->batch_tail - 1) & cpu->batch_mask].cookie;
     return true;
@@ -381,8 +381,10 @@ unsigned latent_cache_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
     if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCT_SOON))
         return 0; /* objects of such a cache go to their slabs */
     merged = take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX));
-    if (merged)
+    if (merged) {
         latent_cache_pass_on(cache, cpu, merged);
+        cpu->unmerged_refills = 0;
+    }
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + merged);
     count_add(&cpu->counts.stacked, merged);
     return merged;

@@ -15,6 +15,12 @@ static inline unsigned latent_cache_count(const struct cpu_cache *cpu)
     return (unsigned)(load_relaxed(&cpu->line.ring_tail) - head);
 }
 
+/* Returns whether there are closed batches. */
+static inline bool latent_cache_waits(const struct cpu_cache *cpu)
+{
+    return cpu->batch_head != cpu->batch_tail;
+}
+
 /* Result of latent_cache_open(): no room under the limit, room for at least one object, or the same
  * when reservations of the CPU's other rings leave no room for more. */
 enum latent_room { LATENT_NO_ROOM, LATENT_ROOM, LATENT_ROOM_CROWDED };

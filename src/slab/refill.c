@@ -17,19 +17,32 @@
 #include "slab/reclaim/pressure.h"
 #include "slab/slab.h"
 
-/*
- * Returns the number of objects that a refill may add to an object cache. It leaves room for the
- * latent objects (rule 3), but fills at least half of the cache. Otherwise a cache with as many
- * latent objects as it has room would take one object at a time from the node until their grace
- * period is over (ADR 139). Half, because a flush leaves half: the cache is as far from the next
- * flush as from the next refill. The caller owns the CPU's caches.
- */
-unsigned refill_room(const struct cpu_cache *cpu)
-{
-    unsigned latent = latent_cache_count(cpu), free = stack_count(&cpu->line), goal = cpu->size / 2;
+#define UNMERGED_MAX 16 /* the largest cache is 65,536 objects, in eight batches */
 
-    if (cpu->size > latent && cpu->size - latent > goal)
-        goal = cpu->size - latent;
+/*
+ * Returns the objects that a refill brings to an object cache at most. Where closed batches will
+ * become safe whatever this CPU does, these are one batch, and twice as many for each refill since
+ * the last merge, up to half of the cache: what is latent comes back soon, and would overflow a
+ * full cache. Elsewhere a refill leaves room for the latent objects (rule 3), but fills at least
+ * half. Otherwise a cache with as many latent objects as it has room would take one object at a
+ * time from the node until their grace period is over (ADR 139). Half, because a flush leaves half:
+ * the cache is as far from the next flush as from the next refill.
+ */
+static unsigned refill_goal(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    unsigned latent = latent_cache_count(cpu), half = cpu->size / 2;
+    unsigned room = cpu->size > latent ? cpu->size - latent : 0;
+
+    if (!GP_CALLERS_DRIVE && latent_cache_waits(cpu))
+        return (unsigned)min_size((size_t)batch_of(cache, cpu) << cpu->unmerged_refills, half);
+    return room > half ? room : half;
+}
+
+/* Returns the objects that a refill may add. The caller owns the CPU's caches. */
+unsigned refill_room(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+{
+    unsigned free = stack_count(&cpu->line), goal = refill_goal(cache, cpu);
+
     return goal > free ? goal - free : 0;
 }
 
@@ -44,7 +57,9 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
     struct cpu_cache *cpu = cpu_cache_take(cache, &put);
 
     if (cpu) {
-        put = object_cache_push(cpu, objects, (unsigned)min_size(count, refill_room(cpu)));
+        put = object_cache_push(cpu, objects, (unsigned)min_size(count, refill_room(cache, cpu)));
+        if (latent_cache_waits(cpu) && cpu->unmerged_refills < UNMERGED_MAX)
+            cpu->unmerged_refills++;
         count_add(&cpu->counts.stacked, put);
         count_add(&cpu->counts.refilled_objects, put);
         count_add(&cpu->counts.refills, 1);

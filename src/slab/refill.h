@@ -9,7 +9,7 @@ struct cpu_cache;
 struct prudence_cache;
 struct slab_node;
 
-unsigned refill_room(const struct cpu_cache *cpu);
+unsigned refill_room(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 void *refill_object_cache(struct prudence_cache *cache, unsigned count, bool may_grow,
                           const struct slab_node **empty, os_alloc_flags flags);
 void *refill_bypass_cache(struct prudence_cache *cache, os_alloc_flags flags);

@@ -116,4 +116,49 @@ TEST(a_refill_brings_more_than_a_slab_of_slub)
     destroy_empty(cache);
 }
 
+/* Allocates as many objects as a refill brings, the first of which misses. Returns their number. */
+static unsigned allocate_a_refill(struct prudence_cache *cache, void **to)
+{
+    unsigned rest;
+
+    allocate_all(cache, to, 1);
+    rest = stack_count(&cpu_here(cache)->line);
+    allocate_all(cache, to + 1, rest);
+    return 1 + rest;
+}
+
+/* What is latent comes back by itself, and would overflow a cache that refills had filled. The more
+ * refills there were since the last merge, the longer the grace period seems to last. */
+TEST(a_refill_beside_closed_batches_brings_one_and_then_twice_as_many)
+{
+    static const unsigned first[] = {8, 16, 32, 32}, again[] = {8, 16};
+    struct prudence_cache *cache;
+    unsigned count;
+
+    inject_topology();
+    injected_cpu = 1;
+    cache = fixed_cache(SIZE, 0, manual_domain());
+    allocate_all(cache, objects, 500);
+    free_all(cache, objects, 500); /* nearly all to their slabs */
+    injected_cpu = 0;
+    count = allocate_a_refill(cache, objects);
+    assert_int_equal(count, 64);
+    defer_all(cache, objects, 16); /* two batches */
+    for (unsigned i = 0; i < sizeof first / sizeof *first; i++) {
+        assert_int_equal(allocate_a_refill(cache, objects + count), first[i]);
+        count += first[i];
+    }
+    prudence_manual_advance(cache->domain);
+    allocate_all(cache, objects, 16); /* merged */
+    defer_all(cache, objects, 16);
+    for (unsigned i = 0; i < sizeof again / sizeof *again; i++) {
+        assert_int_equal(allocate_a_refill(cache, objects + count), again[i]);
+        count += again[i];
+    }
+    free_all(cache, objects + 16, count - 16);
+    prudence_manual_advance(cache->domain);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
 SUITE(pin_thread(), prudence_option_set("wait_max", "100us"))

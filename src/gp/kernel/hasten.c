@@ -17,7 +17,7 @@
  * instructions, so this should be memory worth having, and hundreds of objects; a larger object
  * counts as HASTEN_OBJECT_BYTES.
  */
-#define HASTEN_BYTES        ((size_t)64 << 10)
+#define HASTEN_BYTES        ((size_t)32 << 10)
 #define HASTEN_OBJECT_BYTES ((size_t)256)
 
 /* Times in a grace period: once to notice the beginning and pass a quiescent state, once to report

@@ -66,10 +66,11 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 #define OS_EXTENSION_SIDES 1
 
 /* A grace period takes milliseconds, in which a CPU may defer some ten thousand small objects. But
- * most of a kernel's caches are hardly used on most CPUs. So they begin with a single refill, grow
- * only by demand, and up to the limit set by their creator. Growing copies with interrupts off, so
- * PREEMPT_RT limits it. */
+ * most of a kernel's caches are hardly used on most CPUs. So they begin with a single refill (64
+ * objects, or as many as 8 KB hold), grow only by demand, and up to the limit set by their creator.
+ * Growing copies with interrupts off, so PREEMPT_RT limits it. */
 #define OS_CACHE_OBJECTS_MIN       64
+#define OS_CACHE_BYTES_MIN         ((size_t)8192)
 #define OS_CACHE_START_BATCHES     0
 #define OS_CACHE_BYTES_ARE_A_LIMIT true
 #define OS_CACHE_OBJECTS_MAX       (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
@@ -92,8 +93,12 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #endif
 }
 
-/* Order 3 is the largest that the page allocator works for (PAGE_ALLOC_COSTLY_ORDER), and may be
- * missing all the same. */
+/* Objects that a slab should have: the fewest that SLUB wants on 64 CPUs. Most caches have few
+ * objects, and slabs for more would hold much that is unused (ADR 3). 8 KB are enough for two
+ * refills of the smallest objects. Order 3 is the largest that the page allocator works for
+ * (PAGE_ALLOC_COSTLY_ORDER), and may be missing all the same. */
+#define OS_SLAB_OBJECTS     32
+#define OS_SLAB_BYTES_MIN   ((size_t)(PAGE_SIZE > 8192 ? PAGE_SIZE : 8192))
 #define OS_SLAB_BYTES_MAX   ((size_t)PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER)
 #define OS_SLAB_MAY_BE_LESS true
 

@@ -85,10 +85,11 @@ void os_stay_loaded(const void *address);
  * that fits the stack word's count. */
 #define OS_CACHE_OBJECTS_MAX 16384
 #define OS_CACHE_OBJECTS_MIN 16
+#define OS_CACHE_BYTES_MIN   ((size_t)0)
 
 /* An object cache grows to this many batches before demand says so. If a cache's creator gave a
  * number of bytes, the object caches start with two batches, otherwise with OS_CACHE_OBJECTS_MIN
- * objects. */
+ * objects, or as many as OS_CACHE_BYTES_MIN hold. */
 #define OS_CACHE_START_BATCHES     2
 #define OS_CACHE_BYTES_ARE_A_LIMIT false
 
@@ -102,8 +103,10 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
     copy_unseen(to, from, count * sizeof *to);
 }
 
-/* Largest slab of small objects. Where runs of pages may be missing, a smaller slab is better
+/* Objects that a slab should have, and the largest slab of small objects. Where runs of pages may be missing, a smaller slab is better
  * than none. */
+#define OS_SLAB_OBJECTS     128
+#define OS_SLAB_BYTES_MIN   OS_PAGE_SIZE
 #define OS_SLAB_BYTES_MAX   ((size_t)64 << 10)
 #define OS_SLAB_MAY_BE_LESS false
 

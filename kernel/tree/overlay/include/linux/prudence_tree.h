@@ -4,9 +4,9 @@
  * prudence_tree= lists them (docs/adr/0084).
  *
  * A subsystem defines a cache once (DEFINE_PRUDENCE_TREE), adds it after SLUB has created its own,
- * and calls the functions below instead of SLUB's. A cache moves at late_initcall, once and for
- * good. Objects allocated earlier stay with SLUB, so every free looks at the object's page to find
- * the owner.
+ * and calls the functions below instead of SLUB's. A cache moves once and for good, when Prudence
+ * has started (postcore_initcall). Objects allocated earlier stay with SLUB, so every free looks at
+ * the object's page to find the owner.
  *
  * If prudence_tree_defer() returns false, as it always does for a cache that has not moved, nothing
  * has happened and the caller goes on with call_rcu().
@@ -21,6 +21,7 @@
 
 #ifdef CONFIG_PRUDENCE
 #include <linux/cache.h>
+#include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/prudence.h>
 #include <linux/rcupdate.h>
@@ -42,8 +43,8 @@ struct prudence_tree {
     static struct prudence_tree cache##_tree __read_mostly = {.name = #cache,                      \
                                                               .head = offsetof(type, member)}
 
-/* Adds `slub`, which has been created. A listed cache moves at late_initcall, or at once if that
- * has passed. May sleep. */
+/* Adds `slub`, which has been created. A listed cache moves when Prudence has started, or at once if
+ * it has. May sleep. */
 void prudence_tree_add(struct prudence_tree *tree, struct kmem_cache *slub);
 
 /* Called before `slub` is destroyed, when no object is live, no thread allocates and rcu_barrier()
@@ -157,9 +158,19 @@ static inline bool prudence_tree_kfree_deferred(struct prudence_tree *tree, void
 /* For kfree(), kfree_rcu() and ksize(), which do not know an object's cache. False or 0 if it is
  * not Prudence's, and always in a kernel whose kmalloc() is SLUB's alone. */
 #ifdef CONFIG_PRUDENCE_KMALLOC
-#define prudence_tree_try_kfree(object)          prudence_try_kfree(object)
-#define prudence_tree_try_kfree_deferred(object) prudence_try_kfree_deferred(object)
-#define prudence_tree_ksize(object)              prudence_ksize(object)
+DECLARE_STATIC_KEY_FALSE(prudence_tree_hastens); /* prudence_tree_side=hastened */
+void prudence_tree_note_kfree_rcu(const void *object);
+
+static inline bool prudence_tree_try_kfree_deferred(void *object)
+{
+    if (prudence_try_kfree_deferred(object))
+        return true;
+    if (static_branch_unlikely(&prudence_tree_hastens))
+        prudence_tree_note_kfree_rcu(object);
+    return false;
+}
+#define prudence_tree_try_kfree(object) prudence_try_kfree(object)
+#define prudence_tree_ksize(object)     prudence_ksize(object)
 #else
 #define prudence_tree_try_kfree(object)          false
 #define prudence_tree_try_kfree_deferred(object) false

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Moves caches of the kernel to Prudence at late_initcall: prudence_tree=NAME,NAME names them, or
- * prudence_tree=all takes all. With prudence_tree_side=kfree_rcu they move to kfree_rcu instead.
+ * Moves caches of the kernel to Prudence as soon as that has started: prudence_tree=NAME,NAME names
+ * them, or prudence_tree=all takes all. prudence_tree_side= says where they move to instead: to kfree_rcu, or
+ * with "hastened" nowhere, but kfree_rcu() hastens grace periods as Prudence does (ADR 110).
  * `lock` protects the list of candidates and is held while a cache moves.
  */
 #include <linux/init.h>
@@ -16,9 +17,9 @@
 
 static DEFINE_MUTEX(lock);
 static LIST_HEAD(trees);
-static bool changing; /* late_initcall has run and Prudence has started */
+static bool changing; /* Prudence has started, and caches have moved */
 static char *wanted;  /* value of prudence_tree=, or NULL */
-static bool kfree_rcu_side;
+static enum side { PRUDENCE, KFREE_RCU, HASTENED } side;
 
 static int __init parameter(char *text)
 {
@@ -29,10 +30,13 @@ __setup("prudence_tree=", parameter);
 
 static int __init side_parameter(char *text)
 {
-    kfree_rcu_side = !strcmp(text, "kfree_rcu");
-    if (!kfree_rcu_side && strcmp(text, "prudence"))
-        pr_warn("prudence: prudence_tree_side=%s is no side; using prudence\n",
-                text);
+    static const char *const names[] __initconst = {"prudence", "kfree_rcu", "hastened"};
+    int found = match_string(names, ARRAY_SIZE(names), text);
+
+    if (found < 0)
+        pr_warn("prudence: prudence_tree_side=%s is no side; using prudence\n", text);
+    else
+        side = (enum side)found;
     return 1;
 }
 __setup("prudence_tree_side=", side_parameter);
@@ -86,7 +90,31 @@ static void __init kmalloc_add_all(void)
     }
 }
 
+DEFINE_STATIC_KEY_FALSE(prudence_tree_hastens);
+void gp_note_closed(unsigned int count, size_t stride); /* gp/kernel/hasten.c */
+
+/* Counts what SLUB's kfree_rcu() defers on this CPU. Without interrupts: they call kfree_rcu(), too. */
+void prudence_tree_note_kfree_rcu(const void *object)
+{
+    size_t size = is_vmalloc_addr(object) ? PAGE_SIZE : ksize(object);
+    unsigned long flags;
+
+    local_irq_save(flags);
+    gp_note_closed(1, size);
+    local_irq_restore(flags);
+}
+
+static void __init kfree_rcu_hastens(void)
+{
+    static_branch_enable(&prudence_tree_hastens);
+}
+
 #else
+
+static void __init kfree_rcu_hastens(void)
+{
+    pr_warn("prudence: prudence_tree_side=hastened needs CONFIG_PRUDENCE_KMALLOC\n");
+}
 
 static void kmalloc_change(struct prudence_tree *tree)
 {
@@ -107,10 +135,10 @@ static void change(struct prudence_tree *tree)
 
     if (!is_named(tree->name, strlen(tree->name)))
         return;
-    if (kfree_rcu_side) {
+    if (side == KFREE_RCU)
         WRITE_ONCE(tree->kfree_rcu, tree->head != PRUDENCE_TREE_NO_HEAD);
+    if (side != PRUDENCE)
         return;
-    }
     cache = prudence_cache_create(tree->name, slub->object_size, slub->align,
                                   slub->flags & SLAB_TYPESAFE_BY_RCU ? PRUDENCE_TYPESAFE : 0,
                                   slub->ctor);
@@ -179,12 +207,13 @@ void prudence_tree_free_bulk(struct prudence_tree *tree, struct kmem_cache *slub
 }
 EXPORT_SYMBOL_GPL(prudence_tree_free_bulk);
 
-/* Warns about listed names that no cache has yet. The name may be a mistake, or a cache of a module
- * that is loaded later. */
-static void __init report_unknown(void)
+/* Warns about listed names that no cache has yet when the kernel has booted. The name may be a
+ * mistake, or a cache of a module that is loaded later. */
+static int __init report_unknown(void)
 {
-    const char *at = wanted;
+    const char *at = changing ? wanted : NULL;
 
+    mutex_lock(&lock);
     while (at) {
         size_t word = strcspn(at, ",");
         struct prudence_tree *tree;
@@ -197,7 +226,10 @@ static void __init report_unknown(void)
                     (int)word, at);
         at = at[word] ? at + word + 1 : NULL;
     }
+    mutex_unlock(&lock);
+    return 0;
 }
+late_initcall(report_unknown);
 
 static int __init change_all(void)
 {
@@ -213,8 +245,9 @@ static int __init change_all(void)
     changing = true;
     kmalloc_add_all();
     list_for_each_entry(tree, &trees, link) change(tree);
-    report_unknown();
+    if (side == HASTENED)
+        kfree_rcu_hastens();
     mutex_unlock(&lock);
     return 0;
 }
-late_initcall(change_all);
+postcore_initcall_sync(change_all); /* Prudence starts at postcore_initcall */

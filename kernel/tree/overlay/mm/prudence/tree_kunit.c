@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Tests of caches that move to Prudence (prudence_tree.h), run when a kernel with CONFIG_KUNIT
- * boots, after late_initcall. Their cache moves if prudence_tree= lists `all` or `kunit`; otherwise
+ * Tests of caches that move to Prudence (prudence_tree.h), run when a kernel with CONFIG_KUNIT has
+ * booted. Their cache moves if prudence_tree= lists `all` or `kunit`; otherwise
  * most are skipped.
  */
 #include <kunit/test.h>
@@ -100,7 +100,7 @@ static bool is_under_way(void)
     return rcu_get_gp_seq() & 3; /* the state bits; 0 between two grace periods */
 }
 
-/* Defers 100 objects. If that hastened a grace period, defers 200 more on the same CPU, adds the
+/* Defers 100 objects. If that hastened a grace period, defers 50 more on the same CPU, adds the
  * times that these did to *then, and returns true. */
 static bool defer_some(struct kunit *test, u64 *then)
 {
@@ -110,7 +110,7 @@ static bool defer_some(struct kunit *test, u64 *then)
     defer_all(test, 100);
     now = hastened();
     if (now != before) {
-        defer_all(test, 200);
+        defer_all(test, 50);
         *then += hastened() - now;
     }
     preempt_enable();
@@ -118,7 +118,7 @@ static bool defer_some(struct kunit *test, u64 *then)
     return now != before;
 }
 
-/* 64 KB (more than 300 of these objects) hasten a grace period; the next 300 objects do not. Takes
+/* 32 KB (more than 150 of these objects) hasten a grace period; the next 50 objects do not. Takes
  * ten samples, because one may meet the last time allowed in a grace period. */
 static void much_that_waits_hastens_a_grace_period(struct kunit *test)
 {
@@ -133,7 +133,7 @@ static void much_that_waits_hastens_a_grace_period(struct kunit *test)
 }
 
 /* No grace period that begins in the read section can end there, although the test defers about
- * twelve times the bytes that hasten one. */
+ * 24 times the bytes that hasten one. */
 static void hastens_twice_in_a_grace_period_at_most(struct kunit *test)
 {
     unsigned long begun;

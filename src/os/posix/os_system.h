@@ -103,8 +103,8 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
     copy_unseen(to, from, count * sizeof *to);
 }
 
-/* Objects that a slab should have, and the largest slab of small objects. Where runs of pages may be missing, a smaller slab is better
- * than none. */
+/* Objects that a slab should have, and the smallest and largest slab of small objects. Where runs
+ * of pages may be missing, a smaller slab is better than none. */
 #define OS_SLAB_OBJECTS     128
 #define OS_SLAB_BYTES_MIN   OS_PAGE_SIZE
 #define OS_SLAB_BYTES_MAX   ((size_t)64 << 10)

@@ -43,8 +43,8 @@ struct prudence_tree {
     static struct prudence_tree cache##_tree __read_mostly = {.name = #cache,                      \
                                                               .head = offsetof(type, member)}
 
-/* Adds `slub`, which has been created. A listed cache moves when Prudence has started, or at once if
- * it has. May sleep. */
+/* Adds `slub`, which has been created. A listed cache moves when Prudence has started, or at once
+ * if it has. May sleep. */
 void prudence_tree_add(struct prudence_tree *tree, struct kmem_cache *slub);
 
 /* Called before `slub` is destroyed, when no object is live, no thread allocates and rcu_barrier()

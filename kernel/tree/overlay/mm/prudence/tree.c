@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * Moves caches of the kernel to Prudence as soon as that has started: prudence_tree=NAME,NAME names
- * them, or prudence_tree=all takes all. prudence_tree_side= says where they move to instead: to kfree_rcu, or
- * with "hastened" nowhere, but kfree_rcu() hastens grace periods as Prudence does (ADR 110).
+ * them, or prudence_tree=all takes all. prudence_tree_side= says where they move to instead: to
+ * kfree_rcu, or with "hastened" nowhere, but kfree_rcu() hastens grace periods as Prudence does.
  * `lock` protects the list of candidates and is held while a cache moves.
  */
 #include <linux/init.h>
@@ -93,7 +93,7 @@ static void __init kmalloc_add_all(void)
 DEFINE_STATIC_KEY_FALSE(prudence_tree_hastens);
 void gp_note_closed(unsigned int count, size_t stride); /* gp/kernel/hasten.c */
 
-/* Counts what SLUB's kfree_rcu() defers on this CPU. Without interrupts: they call kfree_rcu(), too. */
+/* Counts what SLUB's kfree_rcu() defers on this CPU. Without interrupts: they call it, too. */
 void prudence_tree_note_kfree_rcu(const void *object)
 {
     size_t size = is_vmalloc_addr(object) ? PAGE_SIZE : ksize(object);

@@ -6,7 +6,8 @@
 
 #include "test.h"
 
-#define SEEN_MAX 64
+#define SEEN_MAX    64
+#define LARGE_ORDER 4
 
 static struct {
     struct task_struct *task;
@@ -34,17 +35,18 @@ static void find_it(struct tracepoint *tracepoint, void *found)
         *(struct tracepoint **)found = tracepoint;
 }
 
-/* Makes the first slab of a new cache. Returns false if its allocation was not seen. */
-static bool grow(size_t size, gfp_t gfp, unsigned int *order, gfp_t *asked)
+static void watch(void)
 {
-    struct prudence_cache *cache = cache_of(size);
-    unsigned int i;
-    bool is_seen = false;
-    void *object;
-
     seen.count = 0;
     WRITE_ONCE(seen.task, current);
-    object = prudence_cache_alloc(cache, gfp);
+}
+
+/* Ends watch(). Returns false if the allocation of the object's pages was not seen. */
+static bool saw_pages_of(const void *object, unsigned int *order, gfp_t *asked)
+{
+    bool is_seen = false;
+    unsigned int i;
+
     WRITE_ONCE(seen.task, NULL);
     EXPECT(object != NULL);
     for (i = 0; i < seen.count && object; i++) {
@@ -54,6 +56,19 @@ static bool grow(size_t size, gfp_t gfp, unsigned int *order, gfp_t *asked)
         *asked = seen.of[i].gfp;
         is_seen = true;
     }
+    return is_seen;
+}
+
+/* Makes the first slab of a new cache. */
+static bool grow(size_t size, gfp_t gfp, unsigned int *order, gfp_t *asked)
+{
+    struct prudence_cache *cache = cache_of(size);
+    bool is_seen;
+    void *object;
+
+    watch();
+    object = prudence_cache_alloc(cache, gfp);
+    is_seen = saw_pages_of(object, order, asked);
     prudence_cache_free(cache, object);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
     return is_seen;
@@ -61,13 +76,13 @@ static bool grow(size_t size, gfp_t gfp, unsigned int *order, gfp_t *asked)
 
 #define WORK_OF_OTHERS (__GFP_RECLAIM | __GFP_HIGH | __GFP_MEMALLOC | __GFP_NOFAIL)
 
-/* Grows by eight pages for objects that need one. */
-static void grow_more_than_needed(gfp_t gfp)
+/* Grows by more pages than the objects need, which is one. */
+static void grow_more_than_needed(size_t size, gfp_t gfp)
 {
     unsigned int order = 0;
     gfp_t asked = 0;
 
-    EXPECT(grow(PAGE_SIZE, gfp, &order, &asked));
+    EXPECT(grow(size, gfp, &order, &asked));
     if (!order) { /* not available, so just the pages needed, with the caller's flags */
         pr_info("# no more than needed: order %u, gfp %x\n", order, (__force unsigned int)asked);
         return;
@@ -77,14 +92,18 @@ static void grow_more_than_needed(gfp_t gfp)
     EXPECT(asked & __GFP_NOWARN);
 }
 
-/* Grows by one page, the smallest slab. */
+/* A large block takes just the pages that it needs. */
 static void grow_as_much_as_needed(gfp_t gfp)
 {
     unsigned int order = ~0u;
     gfp_t asked = 0;
+    void *block;
 
-    EXPECT(grow(16, gfp, &order, &asked));
-    EXPECT_EQ(order, 0);
+    watch();
+    block = prudence_kmalloc(PAGE_SIZE << LARGE_ORDER, gfp);
+    EXPECT(saw_pages_of(block, &order, &asked));
+    prudence_kfree(block);
+    EXPECT_EQ(order, LARGE_ORDER);
     EXPECT_EQ((__force unsigned int)(asked & (__GFP_RECLAIM | __GFP_HIGH)),
               (__force unsigned int)(gfp & (__GFP_RECLAIM | __GFP_HIGH)));
 }
@@ -104,7 +123,7 @@ void larger_slabs_cost_nobody_anything(void)
         return;
     }
     for (i = 0; i < ARRAY_SIZE(callers); i++)
-        grow_more_than_needed(callers[i]);
+        grow_more_than_needed(i % 2 ? 16 : PAGE_SIZE, callers[i]);
     grow_as_much_as_needed(GFP_KERNEL);
     grow_as_much_as_needed(GFP_ATOMIC);
     tracepoint_probe_unregister(tracepoint, see, NULL);

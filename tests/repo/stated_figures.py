@@ -70,7 +70,7 @@ def gains():
 
 
 def programs():
-    return [gain for name, gain in gains().items() if not name.startswith("pgbench")]
+    return [gain for name, gain in gains().items() if not name.startswith("dbench")]
 
 
 # --------------------------------------------------------------------------------------------------------- README
@@ -91,8 +91,8 @@ FIGURES = [
       said(RESULTS, "Over 22 patterns and programs")]),
     (README, "A pair takes {} to {} times the best plain malloc and free in batches, beside a busy reader {} to {} times",
      [measured(lambda threads=threads, end=end: end(stated_ranges.by_plain(threads, stated_ranges.SHARED))) for threads in ("1 + 0", "1 + 1") for end in (min, max)]),
-    (README, "programs gain only {} to {} %; pgbench is slower by {} %.",
-     [measured(lambda: min(programs())), measured(lambda: max(programs())), measured(lambda: -next(gain for name, gain in gains().items() if name.startswith("pgbench")))]),
+    (README, "programs gain only {} to {} %; dbench is slower by {} %.",
+     [measured(lambda: min(programs())), measured(lambda: max(programs())), measured(lambda: -next(gain for name, gain in gains().items() if name.startswith("dbench")))]),
     (README, "Prudence holds {} times glibc's memory a second after a load has ended; jemalloc holds {} times",
      [measured(lambda name=name: cell(MALLOC, "", (name,), "RSS after a pause")) for name in ("prudence", "jemalloc")]),
 

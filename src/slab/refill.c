@@ -17,7 +17,7 @@
 #include "slab/reclaim/pressure.h"
 #include "slab/slab.h"
 
-#define UNMERGED_MAX 16 /* the largest cache is 65,536 objects, in eight batches */
+#define UNMERGED_MAX 16 /* so often doubled, a batch is more than half of any cache */
 
 /*
  * Returns the objects that a refill brings to an object cache at most. Where closed batches will

@@ -199,6 +199,7 @@ static void choose_window(const struct prudence_cache *cache, struct cache_body 
         body->window_wish = WINDOW_IF_WANTED;
 }
 
+/* Returns the most objects that an object cache begins with. */
 static size_t first_size(const struct cache_body *body)
 {
     return max_size(OS_CACHE_OBJECTS_MIN,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * Tests of caches that move to Prudence (prudence_tree.h), run when a kernel with CONFIG_KUNIT has
- * booted. Their cache moves if prudence_tree= lists `all` or `kunit`; otherwise
- * most are skipped.
+ * booted. Their cache moves if prudence_tree= lists `all` or `kunit`; otherwise most are skipped.
  */
 #include <kunit/test.h>
 #include <linux/prudence.h>

@@ -115,7 +115,7 @@ void grace_period_is_asked_for(void)
 #define FIRST_BATCH (FIRST_SIZE / 8)
 
 /* Allocates until refills meet the latent objects, and on. Expects that the first brings a batch,
- * one object of which serves the allocation, a later one half of the object cache, and none more. */
+ * one object of which serves the allocation, a later one half of the object cache, none more. */
 static void refill_beside(unsigned int latent)
 {
     static void *more[1000];

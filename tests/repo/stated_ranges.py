@@ -236,7 +236,6 @@ RANGES = [
     Range(IN_LINUX, "Peaks are higher in {} to {} of 23", lambda: on_each_machine("Figure 10", "more")),
     Range(IN_LINUX, "and lower in {} to {}.", lambda: on_each_machine("Figure 10", "less")),
     Range(IN_LINUX, "instead of `call_rcu` is {} to {} % faster", lambda: other_sides("kfree_rcu")),
-    Range(IN_LINUX, "They save {} to {} % of", lambda: other_sides("slub_lists")),
     Range(IN_LINUX, "slowest of all {} to {} times", lambda: faster_in_linux("slowest")),
 ]
 

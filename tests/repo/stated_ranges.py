@@ -223,7 +223,7 @@ RANGES = [
     Range(ACDC, "**Eager ticks**: {} to {} cycles", lambda: acdc("operations", "tick", "eager")),
 
     Range(KERNEL, "`kfree_rcu` takes {} to {} times the instructions on 6.1", lambda: kernel_row("6.1", "kfree_rcu beside Prudence")),
-    Range(KERNEL, "and {} to {} times on 7.2", lambda: kernel_row("7.2", "kfree_rcu beside Prudence")),
+    Range(KERNEL, "and {} to {} times on 7.3", lambda: kernel_row("7.3", "kfree_rcu beside Prudence")),
     Range(KERNEL, "`kfree_rcu` takes {} to {} times Prudence's", lambda: short_runs("kmalloc and kfree_rcu")),
     Range(KERNEL, "`call_rcu` {} to {} times. Much", lambda: short_runs("kmalloc and call_rcu(kfree)")),
     Range(KERNEL, "Hits are {} to {} %", lambda: mix_hits(("6.1", "7.2"), "Prudence")),

@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "base/atomic.h"
+#include "os/os.h"
 #include "posix.h"
 #include "runtime/signals.h"
 
@@ -104,15 +105,17 @@ static void signal_give_back(uint64_t choice)
         sigaction(signals[choice].number, &signals[choice].before, NULL);
 }
 
-/* Installs our handler, with SA_ONSTACK because Go requires the thread's alternate stack.
- * SA_RESETHAND takes effect only if the program's handler has the flag, so the next signal may end
- * the process. */
+/* Installs our handler, with SA_ONSTACK because Go requires the thread's alternate stack. That may
+ * be too small for the dynamic linker, which saves all vector registers to bind a function at its
+ * first call. SA_RESETHAND takes effect only if the program's handler has the flag, so the next
+ * signal may end the process. */
 static void signal_take(uint64_t choice)
 {
     int number = signals[choice].number;
 
     if (!choice || signal_is_ours(number))
         return;
+    os_memory_allowed(); /* binds the functions that the deepest call of a handler needs */
     sigaction(number, NULL, &signals[choice].before);
     note_before(choice);
     posix_signal_stand_before(number, signal_arrives, SA_ONSTACK | (int)SA_RESETHAND,

@@ -154,8 +154,8 @@ def latency(runs, pair=plan.PAIR, mode="latency"):
 
 
 def latency_sections(runs):
-    """Beside each peer."""
-    for pair in plan.PEERS:
+    """Beside each peer, and beside Prudence that does not hasten."""
+    for pair in (*plan.PEERS, plan.HASTENED):
         name = "latency" + f"-{pair[0]}".replace("_", "-") * (pair != plan.PAIR)
         sides = " → ".join("SLUB" if side == "slub" else side.capitalize() if side == "prudence" else side for side in pair)
         yield name, f"Latency of one operation, one thread, one emulated CPU, instructions, {sides}", latency(runs, pair)

@@ -38,6 +38,7 @@ SIDES = {
     "prudence_normal": Side(f"prudence_tree=all {NORMAL}"),
 }
 PAIR = ("slub", "prudence")  # what the paper compares
+HASTENED = ("no_hasten", "prudence")  # what hastening does to latencies
 # Whose latencies are compared: SLUB as it is, or with kfree_rcu, or with RCU set otherwise; and Prudence with RCU set likewise.
 PEERS = (PAIR, ("kfree_rcu", "prudence"), ("nocbs", "prudence_nocbs"), ("normal", "prudence_normal"))
 # As tools/kernel/tree has it: the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants some (ab) has

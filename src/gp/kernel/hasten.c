@@ -14,8 +14,8 @@
 
 /*
  * Bytes closed on a CPU between two times that it hastens. A grace period costs some thousand
- * instructions, so this should be memory worth having, and hundreds of objects; a larger object
- * counts as HASTEN_OBJECT_BYTES.
+ * instructions, so this should be memory worth having, and more than a hundred objects; a larger
+ * object counts as HASTEN_OBJECT_BYTES.
  */
 #define HASTEN_BYTES        ((size_t)32 << 10)
 #define HASTEN_OBJECT_BYTES ((size_t)256)

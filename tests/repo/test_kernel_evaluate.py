@@ -23,7 +23,7 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
 from measure import keep  # noqa: E402 (the path comes first)
-from experiments.kernel_evaluate import figures, plan, run as evaluate, verdict  # noqa: E402
+from experiments.kernel_evaluate import figures, page, plan, run as evaluate, verdict  # noqa: E402
 
 TWO = verdict.Machine(2, 1)
 SIZES = "object_size 200 slab_size 256 objs_per_slab 16 order 0"
@@ -229,6 +229,14 @@ class Verdicts(unittest.TestCase):
                                      (f"one operation in a thousand is faster beside {pair[0]}, one thread, {where}", word))
                     self.assertEqual(len(found), 2)
         self.assertEqual(verdict.of_latency([run("slub", 100, 0)]), [])
+
+    def test_latency_without_hastening_has_a_table_and_no_verdict(self):
+        figures = dict.fromkeys(("p50_ns", "p99_ns", "p999_ns", "p9999_ns", "most_ns"), 100)
+        runs = [{"mode": "latency", "load": "epoll", "side": side, "round": 0, "cpus": 1, "nodes": 1, "latency": figures} for side in plan.HASTENED]
+        tables = {name: rows for name, _, rows in page.latency_sections(runs) if rows}
+        self.assertEqual(list(tables), ["latency-no-hasten"])
+        self.assertEqual(tables["latency-no-hasten"][0]["99 %"], "100 → 100")
+        self.assertEqual(verdict.of_latency(runs), [])
 
     def gone(self, turn, side="slub", **more):
         return {"out_of_memory": True, "mode": "counts", "load": "attack", "side": side, "round": turn, "cpus": 2, "nodes": 1, "transactions": 1} | more

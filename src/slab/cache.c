@@ -202,8 +202,7 @@ static void choose_window(const struct prudence_cache *cache, struct cache_body 
 /* Returns the most objects that an object cache begins with. */
 static size_t first_size(const struct cache_body *body)
 {
-    return max_size(OS_CACHE_OBJECTS_MIN,
-                    min_size(OS_CACHE_BYTES_MIN / body->stride, TRANSFER_MAX));
+    return OS_CACHE_BYTES_MIN / body->stride < TRANSFER_MAX ? OS_CACHE_OBJECTS_MIN : TRANSFER_MAX;
 }
 
 static void choose_sizes(struct cache_body *body, size_t budget)

@@ -92,31 +92,47 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token, bool
     }
 }
 
-/* Returns the size of a block for `slots`. The block has a slot below the stack that is always
- * NULL, so that pop finds NULL when the stack is empty; then stack, ring and batches. */
-size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots)
+static unsigned ring_slots(unsigned size)
 {
-    return ((size_t)2 * slots + 1) * sizeof(void *) +
+    return (unsigned)round_up_to_power_of_two(size);
+}
+
+/* Returns the size of a block for caches of `size`. The block has a slot below the stack that is
+ * always NULL, so that pop finds NULL when the stack is empty; then stack, ring and batches. */
+size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned size)
+{
+    unsigned slots = ring_slots(size);
+
+    return ((size_t)1 + size + slots) * sizeof(void *) +
            batch_slots(cache, slots) * sizeof(struct batch);
 }
 
-static void *block_of(const struct cpu_cache *cpu)
+/* Returns the size for which the arrays of owned caches were made, 0 before they exist. The budget
+ * may have granted less. */
+static unsigned stack_slots(const struct cpu_cache *cpu)
 {
-    return cpu->slots ? cpu->line.stack - 1 : NULL;
+    return cpu->slots ? (unsigned)(cpu->line.ring - cpu->line.stack) : 0;
 }
 
-static struct arrays arrays_of(const struct prudence_cache *cache, void *block, unsigned slots)
+/* Returns the arrays of owned caches, or a NULL block before they exist. */
+static struct arrays arrays_of(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
-    return (struct arrays){.block = block, .bytes = cpu_cache_array_bytes(cache, slots)};
+    struct arrays none = {0};
+
+    if (!cpu->slots)
+        return none;
+    return (struct arrays){.block = cpu->line.stack - 1,
+                           .bytes = cpu_cache_array_bytes(cache, stack_slots(cpu))};
 }
 
-/* Copies the contents of owned caches into a block for `slots`, and returns the old block. */
+/* Copies the contents of owned caches into a block for `size`, and returns the old block. */
 static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cache *cpu,
-                                    void *block, unsigned slots)
+                                    void *block, unsigned size)
 {
-    struct arrays old = arrays_of(cache, block_of(cpu), cpu->slots);
+    struct arrays old = arrays_of(cache, cpu);
+    unsigned slots = ring_slots(size);
     void **stack = (void **)block + 1;
-    void **ring = stack + slots;
+    void **ring = stack + size;
     struct batch *batches = (struct batch *)(ring + slots);
     unsigned batch_mask = batch_slots(cache, slots) - 1;
     unsigned old_mask = cpu->batch_mask;
@@ -139,10 +155,9 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
 /* Allocates arrays. The caller owns nothing when it frees them. */
 struct arrays cpu_cache_arrays_for(const struct prudence_cache *cache, unsigned size)
 {
-    struct arrays arrays = arrays_of(cache, NULL, (unsigned)round_up_to_power_of_two(size));
+    size_t bytes = cpu_cache_array_bytes(cache, size);
 
-    arrays.block = os_arrays_alloc(arrays.bytes);
-    return arrays;
+    return (struct arrays){.block = os_arrays_alloc(bytes), .bytes = bytes};
 }
 
 void cpu_cache_arrays_free(struct arrays arrays)
@@ -155,7 +170,7 @@ void cpu_cache_arrays_free(struct arrays arrays)
  * for the destruction. */
 static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    debug_assert(cpu->size <= cpu->slots);
+    debug_assert(cpu->size <= stack_slots(cpu));
     debug_assert(stack_count(&cpu->line) <= cpu->size && latent_cache_count(cpu) <= cpu->size);
     os_percpu_limit_stack(&cpu->line, cpu->size);
     latent_cache_set_stop(cpu, batch_of(cache, cpu));
@@ -233,7 +248,6 @@ void cpu_cache_repair_all(struct prudence_cache *cache, const void *token,
  */
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
 {
-    unsigned slots = (unsigned)round_up_to_power_of_two(size);
     struct arrays arrays = cpu_cache_arrays_for(cache, size);
     struct cpu_cache *cpu;
     bool grown = false;
@@ -244,7 +258,7 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     if (cpu && cpu->size < size) {
         grown = budget_grow(cache, cpu, size);
         if (grown) {
-            arrays = arrays_replace(cache, cpu, arrays.block, slots);
+            arrays = arrays_replace(cache, cpu, arrays.block, size);
             follow_size(cache, cpu);
         }
         cpu->churned = false;
@@ -257,12 +271,12 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     return grown;
 }
 
-/* Returns whether the contents of owned caches fit into arrays for `slots`, and into `size`. */
+/* Returns whether the contents of owned caches fit into `size`. */
 static bool cpu_cache_fits(const struct prudence_cache *cache, const struct cpu_cache *cpu,
-                           unsigned size, unsigned slots)
+                           unsigned size)
 {
     return stack_count(&cpu->line) <= size && latent_cache_count(cpu) <= size &&
-           cpu->batch_tail - cpu->batch_head <= batch_slots(cache, slots);
+           cpu->batch_tail - cpu->batch_head <= batch_slots(cache, ring_slots(size));
 }
 
 /* Shrinks owned caches to `size`. The caller passes arrays for that size, and gets the old ones
@@ -270,11 +284,9 @@ static bool cpu_cache_fits(const struct prudence_cache *cache, const struct cpu_
 bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size,
                       struct arrays *arrays)
 {
-    unsigned slots = (unsigned)round_up_to_power_of_two(size);
-
-    if (!cpu_cache_fits(cache, cpu, size, slots))
+    if (!cpu_cache_fits(cache, cpu, size))
         return false;
-    *arrays = arrays_replace(cache, cpu, arrays->block, slots);
+    *arrays = arrays_replace(cache, cpu, arrays->block, size);
     budget_shrink(cache, cpu, size);
     follow_size(cache, cpu);
     return true;
@@ -285,7 +297,7 @@ bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
  * they are not empty or do not exist. */
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes)
 {
-    struct arrays arrays = arrays_of(cache, block_of(cpu), cpu->slots);
+    struct arrays arrays = arrays_of(cache, cpu);
 
     if (!cpu->slots || stack_count(&cpu->line) || latent_cache_count(cpu) || cpu->ahead)
         return NULL;
@@ -302,10 +314,7 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
 
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    struct arrays arrays = arrays_of(cache, block_of(cpu), cpu->slots);
-
-    if (cpu->slots)
-        os_arrays_free(arrays.block, arrays.bytes);
+    cpu_cache_arrays_free(arrays_of(cache, cpu));
     store_relaxed(&cpu->slots, 0u);
     budget_shrink(cache, cpu, 0);
 }

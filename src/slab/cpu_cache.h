@@ -36,7 +36,7 @@ struct cpu_cache {
     bool churned;
     uint8_t unmerged_refills; /* beside closed batches since the last merge, up to UNMERGED_MAX */
     unsigned size;  /* of the object cache, and limit of the latent cache; follows demand */
-    unsigned slots; /* of stack and ring; a power of two, or 0 before the arrays exist */
+    unsigned slots; /* of the ring; a power of two, or 0 before the arrays exist */
     unsigned batch_head, batch_tail; /* running counts; the slot is index & batch_mask */
     unsigned ahead;                  /* objects reserved past the tail, at the owner's last visit */
     uint16_t not_at_once;            /* calls of latent_cache_end_at_once() left to skip */
@@ -94,7 +94,7 @@ bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
                       struct arrays *arrays);
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes);
-size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots);
+size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned size);
 /* Claim the caches of all CPUs, for one or more slab caches; then call os_percpu_fence_all(), and
  * confirm the claims. If the fence failed, the caches may only be read. */
 void cpu_cache_claim_all(struct prudence_cache *cache, const void *token);

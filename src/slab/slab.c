@@ -15,7 +15,7 @@ static size_t slab_metadata_bytes(const struct prudence_cache *cache, unsigned c
     size_t owners = unlikely(cache->flags & CACHE_COMMON) ? capacity : 0;
     size_t words = (size_t)3 * bits_words(capacity) + owners;
 
-    return sizeof(struct slab) + words * sizeof(uint64_t);
+    return offsetof(struct slab, bits) + words * sizeof(uint64_t); /* not sizeof, which pads */
 }
 
 /* Returns the offset of a slab's first object, so that equal objects of many slabs do not all fall

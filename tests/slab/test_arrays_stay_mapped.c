@@ -20,7 +20,7 @@ static void *arrays_for(struct prudence_cache *cache, unsigned deferrals, size_t
             prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
         prudence_manual_advance(cache->domain);
     }
-    *bytes = cpu_cache_array_bytes(cache, cpu_here(cache)->slots);
+    *bytes = cpu_cache_array_bytes(cache, cpu_here(cache)->size);
     assert_true(*bytes > OS_META_LOCK_FREE);
     return cpu_here(cache)->line.stack - 1; /* the slot that is always NULL */
 }

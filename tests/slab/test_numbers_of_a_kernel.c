@@ -6,6 +6,7 @@
  * ctest: not-with thread (one thread)
  */
 #include "slab/latent_cache.h"
+#include "slab/reclaim/decay.h"
 #include "support/slab_test.h"
 
 #define CPUS 4
@@ -131,7 +132,7 @@ static unsigned allocate_a_refill(struct prudence_cache *cache, void **to)
  * refills there were since the last merge, the longer the grace period seems to last. */
 TEST(a_refill_beside_closed_batches_brings_one_and_then_twice_as_many)
 {
-    static const unsigned first[] = {8, 16, 32, 32}, again[] = {8, 16};
+    static const unsigned first[] = {5, 10, 20, 23, 23}, again[] = {5, 10};
     struct prudence_cache *cache;
     unsigned count;
 
@@ -142,21 +143,104 @@ TEST(a_refill_beside_closed_batches_brings_one_and_then_twice_as_many)
     free_all(cache, objects, 500); /* nearly all to their slabs */
     injected_cpu = 0;
     count = allocate_a_refill(cache, objects);
-    assert_int_equal(count, 64);
-    defer_all(cache, objects, 16); /* two batches */
+    assert_int_equal(count, 47);
+    defer_all(cache, objects, 10); /* two batches */
     for (unsigned i = 0; i < sizeof first / sizeof *first; i++) {
         assert_int_equal(allocate_a_refill(cache, objects + count), first[i]);
         count += first[i];
     }
     prudence_manual_advance(cache->domain);
-    allocate_all(cache, objects, 16); /* merged */
-    defer_all(cache, objects, 16);
+    allocate_all(cache, objects, 10); /* merged */
+    defer_all(cache, objects, 10);
     for (unsigned i = 0; i < sizeof again / sizeof *again; i++) {
         assert_int_equal(allocate_a_refill(cache, objects + count), again[i]);
         count += again[i];
     }
-    free_all(cache, objects + 16, count - 16);
+    free_all(cache, objects + 10, count - 10);
     prudence_manual_advance(cache->domain);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* SLUB's kmalloc gives a power of two of bytes. Arrays just above one would take twice as much. */
+TEST(the_first_arrays_fill_the_memory_that_they_take)
+{
+    static const unsigned objects_of[] = {16, 56, 120, 192, 232, 768, 1104};
+
+    inject_topology();
+    for (unsigned i = 0; i < sizeof objects_of / sizeof *objects_of; i++) {
+        struct prudence_cache *cache = fixed_cache(objects_of[i], 0, manual_domain());
+        size_t bytes;
+
+        prudence_cache_free(cache, prudence_cache_alloc(cache));
+        bytes = cpu_cache_array_bytes(cache, cpu_here(cache)->size);
+        print_message("%4u bytes: %u objects, arrays of %zu bytes\n", objects_of[i],
+                      cpu_here(cache)->size, bytes);
+        assert_true(10 * bytes > 8 * round_up_to_power_of_two(bytes));
+        destroy_empty(cache);
+    }
+}
+
+static void decay_here(void)
+{
+    struct decay_pass pass = {.place.cpu = 0};
+
+    while (decay_pass(&pass, 16))
+        ;
+    decay_pass_end(&pass);
+}
+
+/* A burst must not keep the memory of its arrays for ever. They stay while an object is latent. */
+TEST(a_cpu_at_rest_gives_its_arrays_back)
+{
+    struct prudence_cache *cache;
+
+    inject_topology();
+    injected_cpu = 0;
+    cache = fixed_cache(SIZE, 0, manual_domain());
+    allocate_all(cache, objects, 20);
+    free_all(cache, objects, 10);
+    defer_all(cache, objects + 10, 10);
+    assert_false(decay_is_wanted_on(0));
+    assert_true(decay_is_wanted_on(0));
+    decay_here();
+    assert_int_equal(stack_count(&cpu_here(cache)->line), 0);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), 10);
+    assert_int_equal(cpu_here(cache)->size, 47);
+    prudence_manual_advance(cache->domain);
+    assert_true(decay_is_wanted_on(0));
+    decay_here();
+    assert_int_equal(cpu_here(cache)->slots, 0);
+    decay_here(); /* nothing is left to give */
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* All objects are taken, and nothing is latent, but room for more deferrals is reserved. */
+TEST(empty_arrays_stay_until_nothing_moves)
+{
+    struct prudence_cache *cache;
+    unsigned count;
+
+    inject_topology();
+    injected_cpu = 0;
+    cache = fixed_cache(SIZE, 0, manual_domain());
+    count = allocate_a_refill(cache, objects);
+    defer_all(cache, objects, 10); /* two batches, the second of which is open */
+    for (unsigned batch = 0; batch < 2; batch++) {
+        prudence_manual_advance(cache->domain);
+        allocate_all(cache, objects + 5 * batch, 5);
+    }
+    assert_int_equal(stack_count(&cpu_here(cache)->line) + latent_cache_count(cpu_here(cache)), 0);
+    assert_true(cpu_here(cache)->ahead > 0);
+    decay_here();
+    assert_int_equal(cpu_here(cache)->size, 47);
+    assert_true(decay_is_wanted_on(0));
+    decay_here();
+    assert_int_equal(cpu_here(cache)->slots, 0);
+    allocate_all(cache, objects + count, 1);
+    assert_int_equal(cpu_here(cache)->size, 47);
+    free_all(cache, objects, count + 1);
     check_books(cache);
     destroy_empty(cache);
 }

@@ -66,10 +66,11 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
 #define OS_EXTENSION_SIDES 1
 
 /* A grace period takes milliseconds, in which a CPU may defer some ten thousand small objects. But
- * most of a kernel's caches are hardly used on most CPUs. So they begin with a single refill (64
- * objects, or as many as 8 KB hold), grow only by demand, and up to the limit set by their creator.
- * Growing copies with interrupts off, so PREEMPT_RT limits it. */
-#define OS_CACHE_OBJECTS_MIN       64
+ * most of a kernel's caches are hardly used on most CPUs. So they begin with a single refill: 47
+ * objects, whose arrays fill a kilobyte, or OS_TRANSFER_MAX small ones. They grow only by demand,
+ * and up to the limit set by their creator. Growing copies with interrupts off, so PREEMPT_RT
+ * limits it. */
+#define OS_CACHE_OBJECTS_MIN       47
 #define OS_CACHE_BYTES_MIN         ((size_t)8192)
 #define OS_CACHE_START_BATCHES     0
 #define OS_CACHE_BYTES_ARE_A_LIMIT true

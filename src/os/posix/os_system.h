@@ -89,7 +89,7 @@ void os_stay_loaded(const void *address);
 
 /* An object cache grows to this many batches before demand says so. If a cache's creator gave a
  * number of bytes, the object caches start with two batches, otherwise with OS_CACHE_OBJECTS_MIN
- * objects, or as many as OS_CACHE_BYTES_MIN hold. */
+ * objects, or with OS_TRANSFER_MAX if those fit into OS_CACHE_BYTES_MIN. */
 #define OS_CACHE_START_BATCHES     2
 #define OS_CACHE_BYTES_ARE_A_LIMIT false
 

@@ -143,6 +143,15 @@ static void take_arrays(struct os_percpu_line *line, void *data)
     haul->arrays = cpu_cache_detach_arrays(haul->cache, (struct cpu_cache *)line, &haul->bytes);
 }
 
+/* Takes back the ring's reservation, too. */
+static void take_unused_arrays(struct os_percpu_line *line, void *data)
+{
+    struct haul *haul = data;
+
+    latent_cache_take_back(haul->cache, (struct cpu_cache *)line);
+    take_arrays(line, data);
+}
+
 /* Frees the arrays of a CPU if they hold nothing, and returns their bytes. The CPU gets arrays
  * again by demand. */
 static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
@@ -323,10 +332,10 @@ size_t drain_array_bytes(const struct prudence_cache *cache)
 
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
         const struct cpu_cache *cpu = cpu_cache_of(cache, i);
-        unsigned slots = load_relaxed(&cpu->slots);
+        unsigned size = load_relaxed(&cpu->size);
 
-        if (slots && holds_nothing(cpu) && os_may_disturb(i))
-            bytes += cpu_cache_array_bytes(cache, slots);
+        if (load_relaxed(&cpu->slots) && holds_nothing(cpu) && os_may_disturb(i))
+            bytes += cpu_cache_array_bytes(cache, size);
     }
     return bytes;
 }
@@ -482,6 +491,7 @@ static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cac
 
     place->looked = true;
     place->ring = !deferred || is_at_rest(latent_cache_count(cpu), deferred);
+    place->unused = !deferred && word == before;
     if (is_at_rest(had, pops))
         unwanted = count;
     else if ((word != before || deferred) &&
@@ -494,6 +504,25 @@ static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cac
 static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *place)
 {
     return place->unwanted || (place->ring && latent_cache_count(cpu));
+}
+
+/* Returns whether a CPU keeps arrays in vain. In a process, budget_share.c and left.c know that
+ * better. */
+static bool has_unused_arrays(const struct cpu_cache *cpu, const struct drain_place *place)
+{
+    return !OS_REMOTE_IS_QUICK && place->unused && !stack_count(&cpu->line) &&
+           !latent_cache_count(cpu);
+}
+
+/* Frees the arrays of the caller's CPU, which gets small ones again by demand. */
+static void drop_unused_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    struct haul haul UNINITIALIZED;
+
+    haul.cache = cache;
+    haul.arrays = NULL;
+    if (visit_here(cpu, &haul, take_unused_arrays) && haul.arrays)
+        os_arrays_free(haul.arrays, haul.bytes);
 }
 
 /* Note the state that the next look compares with. */
@@ -530,7 +559,8 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
 }
 
 /*
- * Moves unwanted objects of the CPU at *place to the nodes. Each of *moves takes a batch at most.
+ * Moves unwanted objects of the CPU at *place to the nodes, and in a kernel frees arrays that were
+ * not used since the last look and are empty. Each of *moves takes a batch at most.
  * Returns false if the moves are used up; the next call goes on. Called by one thread at a time for
  * each CPU.
  */
@@ -553,6 +583,8 @@ bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, 
         if (!move_unwanted(cache, cpu, place))
             break;
     }
+    if (has_unused_arrays(cpu, place))
+        drop_unused_arrays(cache, cpu);
     note_stack(cpu);
     place->looked = false;
     return true;
@@ -576,7 +608,7 @@ bool drain_is_wanted(const struct prudence_cache *cache, unsigned cpu_number)
     if (!load_relaxed(&cpu->slots) || !os_may_disturb(cpu_number))
         return false;
     look_at_cpu(cache, cpu, &place);
-    return has_unwanted(cpu, &place);
+    return has_unwanted(cpu, &place) || has_unused_arrays(cpu, &place);
 }
 
 /* Notes a look at a CPU that has kept nothing in vain. */

@@ -26,6 +26,7 @@ struct drain_place {
     unsigned unwanted; /* objects of that CPU still to be taken */
     bool looked;       /* whether that CPU has been looked at */
     bool ring;         /* whether to take safe objects of the ring */
+    bool unused;       /* nothing has moved there since the last look */
     uint64_t left;     /* bytes that stay in object caches */
 };
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);

@@ -88,19 +88,20 @@ static long fill_here(void *cache)
     return 0;
 }
 
-/* Waits until decay has drained the cache. A deferral starts the rounds, which end when nothing
- * has come back for a while. */
+/* Waits until decay has drained the cache and its CPUs have no arrays. A deferral starts the rounds,
+ * which end when nothing has come back for a while. */
 static void decay_empties(struct prudence_cache *cache)
 {
     unsigned int i;
 
-    for (i = 0; i < PATIENCE && STAT(cache, slabs_now); i++) {
+    for (i = 0; i < PATIENCE && (STAT(cache, slabs_now) || STAT(cache, object_cache_size)); i++) {
         if (i % 20 == 0)
             prudence_kfree_deferred(prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL));
         msleep(50);
     }
     EXPECT_EQ(STAT(cache, objects_cached), 0);
     EXPECT_EQ(STAT(cache, slabs_now), 0);
+    EXPECT_EQ(STAT(cache, object_cache_size), 0);
 }
 
 /* Objects on quiet CPUs are drained by a work item on each CPU, without an interrupt for each

@@ -88,8 +88,8 @@ static long fill_here(void *cache)
     return 0;
 }
 
-/* Waits until decay has drained the cache and its CPUs have no arrays. A deferral starts the rounds,
- * which end when nothing has come back for a while. */
+/* Waits until decay has drained the cache, and its CPUs have no arrays. A deferral starts the
+ * rounds, which end when nothing has come back for a while. */
 static void decay_empties(struct prudence_cache *cache)
 {
     unsigned int i;

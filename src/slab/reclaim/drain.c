@@ -22,10 +22,14 @@
 #define OWNER_PAUSE_NS 5000
 #define QUIET_NS       10000000
 
+static bool holds_no_object(const struct cpu_cache *cpu)
+{
+    return stack_count(&cpu->line) == 0 && latent_cache_count(cpu) == 0;
+}
+
 static bool holds_nothing(const struct cpu_cache *cpu)
 {
-    return stack_count(&cpu->line) == 0 && latent_cache_count(cpu) == 0 &&
-           !load_relaxed(&cpu->ahead);
+    return holds_no_object(cpu) && !load_relaxed(&cpu->ahead);
 }
 
 /* Takes the caches of the caller's own CPU, which costs no system call. */
@@ -138,34 +142,34 @@ static void take_latent(struct os_percpu_line *line, void *data)
 
 static void take_arrays(struct os_percpu_line *line, void *data)
 {
+    struct cpu_cache *cpu = (struct cpu_cache *)line;
     struct haul *haul = data;
 
-    haul->arrays = cpu_cache_detach_arrays(haul->cache, (struct cpu_cache *)line, &haul->bytes);
+    latent_cache_take_back(haul->cache, cpu);
+    haul->arrays = cpu_cache_detach_arrays(haul->cache, cpu, &haul->bytes);
 }
 
-/* Takes back the ring's reservation, too. */
-static void take_unused_arrays(struct os_percpu_line *line, void *data)
+/* Frees the arrays of a CPU if they hold no object, and returns their bytes. The CPU gets small
+ * ones again by demand. */
+static size_t drop_arrays_by(bool (*visit)(struct cpu_cache *cpu, struct haul *haul,
+                                           visit_step step),
+                             struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    struct haul *haul = data;
-
-    latent_cache_take_back(haul->cache, (struct cpu_cache *)line);
-    take_arrays(line, data);
-}
-
-/* Frees the arrays of a CPU if they hold nothing, and returns their bytes. The CPU gets arrays
- * again by demand. */
-static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
-{
-    struct haul haul;
+    struct haul haul UNINITIALIZED;
 
     haul.cache = cache;
     haul.arrays = NULL;
-    if (!load_relaxed(&cpu->slots) || !holds_nothing(cpu))
-        return 0;
-    if (!visit_patiently(cpu, &haul, take_arrays) || !haul.arrays)
+    if (!visit(cpu, &haul, take_arrays) || !haul.arrays)
         return 0;
     os_arrays_free(haul.arrays, haul.bytes);
     return haul.bytes;
+}
+
+static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    return load_relaxed(&cpu->slots) && holds_nothing(cpu)
+               ? drop_arrays_by(visit_patiently, cache, cpu)
+               : 0;
 }
 
 /* Takes objects beyond a size. If there are none, shrinks the caches to that size. */
@@ -510,19 +514,7 @@ static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *
  * better. */
 static bool has_unused_arrays(const struct cpu_cache *cpu, const struct drain_place *place)
 {
-    return !OS_REMOTE_IS_QUICK && place->unused && !stack_count(&cpu->line) &&
-           !latent_cache_count(cpu);
-}
-
-/* Frees the arrays of the caller's CPU, which gets small ones again by demand. */
-static void drop_unused_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
-{
-    struct haul haul UNINITIALIZED;
-
-    haul.cache = cache;
-    haul.arrays = NULL;
-    if (visit_here(cpu, &haul, take_unused_arrays) && haul.arrays)
-        os_arrays_free(haul.arrays, haul.bytes);
+    return !OS_REMOTE_IS_QUICK && place->unused && holds_no_object(cpu);
 }
 
 /* Note the state that the next look compares with. */
@@ -584,7 +576,7 @@ bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, 
             break;
     }
     if (has_unused_arrays(cpu, place))
-        drop_unused_arrays(cache, cpu);
+        drop_arrays_by(visit_here, cache, cpu);
     note_stack(cpu);
     place->looked = false;
     return true;

@@ -59,26 +59,61 @@ static void slabinfo_line(struct seq_file *file, struct prudence_cache *cache)
                stats.object_cache_churns, stats.slab_churns, stats.fragmentation_permille);
 }
 
-static int slabinfo_show(struct seq_file *file, void *unused)
+/*
+ * A line at a time, so the buffer stays a page. The lock is not held between two reads, so caches
+ * are counted from the start of the list, as in /proc/slabinfo; position 0 is the head.
+ */
+static void *slabinfo_start(struct seq_file *file, loff_t *position)
 {
-    struct list *item;
+    struct list *item = &slab_caches;
 
-    (void)unused;
-    seq_puts(file, "slabinfo - version: 2.1\n"
-                   "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab>"
-                   " : tunables <limit> <batchcount> <sharedfactor>"
-                   " : slabdata <active_slabs> <num_slabs> <sharedavail>"
-                   " : prudence <latent> <cached> <peak_slabs> <allocs> <hits%> <churns>"
-                   " <slab_churns> <f_t_permille>\n");
+    (void)file;
     os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        slabinfo_line(file, list_entry(item, struct prudence_cache, link));
+    for (loff_t left = *position; left; left--) {
+        item = item->next;
+        if (item == &slab_caches)
+            return NULL;
     }
+    return item;
+}
+
+static void *slabinfo_next(struct seq_file *file, void *item, loff_t *position)
+{
+    struct list *next = ((struct list *)item)->next;
+
+    (void)file;
+    ++*position;
+    return next == &slab_caches ? NULL : next;
+}
+
+static void slabinfo_stop(struct seq_file *file, void *item)
+{
+    (void)file;
+    (void)item;
     os_lock_release(&slab_caches_lock);
+}
+
+static int slabinfo_show(struct seq_file *file, void *item)
+{
+    if (item != &slab_caches)
+        slabinfo_line(file, list_entry((struct list *)item, struct prudence_cache, link));
+    else
+        seq_puts(file, "slabinfo - version: 2.1\n"
+                       "# name            <active_objs> <num_objs> <objsize> <objperslab> "
+                       "<pagesperslab> : tunables <limit> <batchcount> <sharedfactor>"
+                       " : slabdata <active_slabs> <num_slabs> <sharedavail>"
+                       " : prudence <latent> <cached> <peak_slabs> <allocs> <hits%> <churns>"
+                       " <slab_churns> <f_t_permille>\n");
     return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(slabinfo);
+
+static const struct seq_operations slabinfo_sops = {
+    .start = slabinfo_start,
+    .next = slabinfo_next,
+    .stop = slabinfo_stop,
+    .show = slabinfo_show,
+};
+DEFINE_SEQ_ATTRIBUTE(slabinfo);
 
 void debugfs_add(struct prudence_cache *cache)
 {

@@ -64,6 +64,7 @@ slabinfo_is_like_the_kernels() {
 [ ! -e /proc/slabinfo ] || check "slabinfo begins as the kernel's does" slabinfo_is_like_the_kernels
 check "debugfs has a file for each size" test "$(figure size-64 object_size)" = 64
 check "slabinfo has a line for each cache" test "$(grep -c '^size-' /sys/kernel/debug/prudence/slabinfo)" = 12
+check "slabinfo can be read a little at a time" test "$(dd bs=64 if=/sys/kernel/debug/prudence/slabinfo 2>/dev/null | grep -c '^size-')" = 12
 sed 's/^/:: /' /sys/kernel/debug/prudence/totals
 
 # Limits that are changed while the module is there.

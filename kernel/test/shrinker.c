@@ -3,6 +3,7 @@
  * memory (kernel/limits.c). */
 #include <linux/cpu.h>
 #include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/isolation.h>
@@ -124,6 +125,60 @@ void decay_interrupts_no_other_cpu(void)
     EXPECT_EQ(totals().interrupts, interrupts);
     EXPECT(STAT(cache, remote_drains) >= filled);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Frees BURST objects between any two interrupts, so whoever comes finds some. */
+#define BURST        20
+#define BURSTS       20000
+#define A_FEW_VISITS 16
+
+static struct prudence_cache *busy_cache;
+static atomic_t bursts;
+
+static int stay_busy(void *unused)
+{
+    void *burst[BURST];
+    unsigned int i;
+
+    while (!kthread_should_stop()) {
+        if (atomic_read(&bursts) < BURSTS) {
+            local_irq_disable();
+            for (i = 0; i < BURST; i++)
+                burst[i] = prudence_cache_alloc(busy_cache, GFP_ATOMIC);
+            for (i = 0; i < BURST; i++)
+                prudence_cache_free(busy_cache, burst[i]);
+            local_irq_enable();
+            atomic_inc(&bursts);
+        }
+        cond_resched();
+    }
+    return 0;
+}
+
+static long shrink_here(void *cache)
+{
+    prudence_cache_shrink(cache);
+    return 0;
+}
+
+/* Each visit to a CPU that is in use finds more. It was visited until it paused, which took 22
+ * seconds on a loaded machine. */
+void a_busy_cpu_is_not_drained_for_ever(void)
+{
+    struct task_struct *busy = kthread_create(stay_busy, NULL, "prudence_busy");
+    u64 interrupts;
+
+    busy_cache = cache_of(SIZE);
+    atomic_set(&bursts, 0);
+    kthread_bind(busy, cpumask_last(cpu_online_mask));
+    wake_up_process(busy);
+    while (!atomic_read(&bursts))
+        msleep(1);
+    interrupts = totals().interrupts;
+    work_on_cpu(cpumask_first(cpu_online_mask), shrink_here, busy_cache);
+    EXPECT(totals().interrupts - interrupts <= A_FEW_VISITS);
+    kthread_stop(busy);
+    EXPECT_EQ(prudence_cache_destroy(busy_cache), 0);
 }
 
 /* A CPU with objects to give goes offline at various times within a round, before it has given

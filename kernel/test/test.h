@@ -46,8 +46,9 @@
     TEST(latent_objects_of_a_quiet_cache_are_merged)                                               \
     TEST(deferred_blocks_are_given_back_unasked)                                                   \
     TEST(latent_memory_beyond_its_budget_is_expedited)                                             \
-    TEST(decay_interrupts_no_other_cpu)                                                          \
-    TEST(decay_goes_on_when_cpus_go)                                                             \
+    TEST(a_busy_cpu_is_not_drained_for_ever)                                                       \
+    TEST(decay_interrupts_no_other_cpu)                                                            \
+    TEST(decay_goes_on_when_cpus_go)                                                               \
     TEST(shrinking_gives_arrays_back)                                                              \
     TEST(isolated_cpus_are_left_alone)                                                             \
     TEST(shrinker_gives_what_is_asked_for)                                                         \

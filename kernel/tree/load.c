@@ -267,9 +267,9 @@ static void latency(const struct load *load, long operations)
 /* -------------------------------------------------------------------------------------- figures */
 
 /*
- * The files of the watched caches stay open from before the load until the last figures are
- * printed, because opening a file is the operation that is measured. They count as live objects of
- * either allocator.
+ * A file of figures keeps a buffer in the kernel from its first read until it is closed, mostly a
+ * page of kmalloc's. So only those that are sampled stay open: a buffer for each watched cache on
+ * either side, and three more.
  */
 static const char *const watched[] = {
     "filp",
@@ -291,29 +291,21 @@ static const char *const slub_figures[] = {
     "alloc_from_partial", "alloc_slab",     "free_slab",     "cpu_partial_drain",
 };
 
-#define WATCHED       (sizeof watched / sizeof *watched)
-#define FIGURES       (sizeof slub_figures / sizeof *slub_figures)
-#define PRUDENCE_MAX  128
-#define PAGE_KB       4
-#define OBJS_PER_SLAB 1 /* indices of these figures */
-#define ORDER         2
-#define TOTAL_OBJECTS 3
+#define WATCHED (sizeof watched / sizeof *watched)
+#define FIGURES (sizeof slub_figures / sizeof *slub_figures)
+#define PAGE_KB 4
 
-static int slub_files[WATCHED][FIGURES]; /* -1 if there is no such file */
-static int meminfo, totals;
-static struct {
-    char name[64];
-    int file;
-} prudence_files[PRUDENCE_MAX];
-static size_t prudence_count;
+static char text[65536]; /* of the file that was read last */
 
-/* Returns the file's text from the start, or "" if there is no file. */
-static char *text_of(int file)
+/* Reads the file into `text` from the start; "" if there is no file. */
+static const char *read_text(int file)
 {
-    static char text[8192];
-    ssize_t length = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
+    ssize_t more, length = 0;
 
-    text[length > 0 ? length : 0] = '\0';
+    while (file >= 0 && length < (ssize_t)sizeof text - 1 &&
+           (more = pread(file, text + length, sizeof text - 1 - (size_t)length, length)) > 0)
+        length += more;
+    text[length] = '\0';
     return text;
 }
 
@@ -323,6 +315,16 @@ static int open_in(const char *folder, const char *name, const char *figure)
 
     snprintf(path, sizeof path, "%s/%s%s%s", folder, name, *figure ? "/" : "", figure);
     return open(path, O_RDONLY);
+}
+
+static const char *text_in(const char *folder, const char *name, const char *figure)
+{
+    int file = open_in(folder, name, figure);
+
+    read_text(file);
+    if (file >= 0)
+        close(file);
+    return text;
 }
 
 static void for_each_in(const char *folder, void (*visit)(const char *name, const char *argument),
@@ -339,31 +341,26 @@ static void for_each_in(const char *folder, void (*visit)(const char *name, cons
     closedir(found);
 }
 
-static void open_prudence(const char *name, const char *unused)
-{
-    (void)unused;
-    if (!strcmp(name, "slabinfo") || !strcmp(name, "totals") || prudence_count == PRUDENCE_MAX)
-        return;
-    snprintf(prudence_files[prudence_count].name, sizeof prudence_files->name, "%.63s", name);
-    prudence_files[prudence_count++].file = open_in(PRUDENCE, name, "");
-}
-
-static void open_figures(void)
-{
-    meminfo = open("/proc/meminfo", O_RDONLY);
-    check(meminfo, "/proc/meminfo");
-    totals = open_in(PRUDENCE, "totals", "");
-    for (size_t i = 0; i < WATCHED; i++)
-        for (size_t j = 0; j < FIGURES; j++)
-            slub_files[i][j] = open_in(SLUB, watched[i], slub_figures[j]);
-    for_each_in(PRUDENCE, open_prudence, NULL);
-}
-
-static void print_words(char *text)
+static void print_words(void)
 {
     for (char *word = strtok(text, " \n"); word; word = strtok(NULL, " \n"))
         printf(" %s", word);
     printf("\n");
+}
+
+static void print_figure(const char *cache, const char *figure)
+{
+    if (*text_in(SLUB, cache, figure))
+        printf(" %s %llu", figure, strtoull(text, NULL, 10));
+}
+
+static void print_prudence(const char *name, const char *when)
+{
+    if (!strcmp(name, "slabinfo") || !strcmp(name, "totals"))
+        return;
+    printf("CACHE %s %s", when, name);
+    text_in(PRUDENCE, name, "");
+    print_words();
 }
 
 /* SLUB's files begin with the sum over all CPUs and nodes. Prudence's have lines "figure value". */
@@ -372,120 +369,112 @@ static void print_watched(const char *when)
     for (size_t i = 0; i < WATCHED; i++) {
         printf("SLUB %s %s", when, watched[i]);
         for (size_t j = 0; j < FIGURES; j++)
-            if (slub_files[i][j] >= 0)
-                printf(" %s %llu", slub_figures[j], strtoull(text_of(slub_files[i][j]), NULL, 10));
+            print_figure(watched[i], slub_figures[j]);
         printf("\n");
     }
-    for (size_t i = 0; i < prudence_count; i++) {
-        printf("CACHE %s %s", when, prudence_files[i].name);
-        print_words(text_of(prudence_files[i].file));
-    }
+    for_each_in(PRUDENCE, print_prudence, when);
     printf("TOTALS %s", when);
-    print_words(text_of(totals));
+    text_in(PRUDENCE, "totals", "");
+    print_words();
     fflush(stdout);
 }
 
 /* Prints the frees of a cache that is not watched, for Figure 12. */
 static void print_frees(const char *name, const char *when)
 {
-    static const char *const figures[] = {"free_fastpath", "free_slowpath"};
-
     for (size_t i = 0; i < WATCHED; i++)
         if (!strcmp(name, watched[i]))
             return;
     printf("SLUB %s %s", when, name);
-    for (size_t i = 0; i < 2; i++) {
-        int file = open_in(SLUB, name, figures[i]);
-
-        if (file >= 0) {
-            printf(" %s %llu", figures[i], strtoull(text_of(file), NULL, 10));
-            close(file);
-        }
-    }
+    print_figure(name, "free_fastpath");
+    print_figure(name, "free_slowpath");
     printf("\n");
 }
 
 /* ---------------------------------------------------------------------------------------- peaks */
 
-static unsigned long long peaks[WATCHED], peak_kb; /* KB */
-
-/* Where Prudence's objects of a watched cache were at its peak. */
-static const char *const places[] = {"\nobjects_live", "\nobjects_latent", "\nobjects_cached"};
-#define PLACES (sizeof places / sizeof *places)
-static unsigned long long at_peak[WATCHED][PLACES];
-
-/* Of each watched cache, constant: objects in a slab of SLUB's and its KB, and where Prudence's
- * figures are, or -1. */
+/* Of a watched cache. */
 static struct {
-    unsigned long long objects, kb;
-    int prudence_file;
-} of_slab[WATCHED];
+    int total_objects;                              /* SLUB's file */
+    unsigned long long objects_in_slab, kb_of_slab; /* SLUB's */
+    unsigned long long peak_kb;
+    unsigned long long live, latent, cached; /* Prudence's objects at the peak */
+} caches[WATCHED];
+static int meminfo, totals, slabinfo;
+static unsigned long long peak_kb;
 
-/* Returns the number that follows `word`, or 0. */
-static unsigned long long number_after(const char *text, const char *word)
+/* Returns the number that follows `word` in `text`, or 0. */
+static unsigned long long number_after(const char *word)
 {
     const char *at = strstr(text, word);
 
     return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-static unsigned long long slub_figure(size_t cache, size_t figure)
+static void open_samples(void)
 {
-    return strtoull(text_of(slub_files[cache][figure]), NULL, 10);
-}
-
-static void prepare_samples(void)
-{
+    meminfo = open("/proc/meminfo", O_RDONLY);
+    check(meminfo, "/proc/meminfo");
+    totals = open_in(PRUDENCE, "totals", "");
+    slabinfo = open_in(PRUDENCE, "slabinfo", "");
     for (size_t i = 0; i < WATCHED; i++) {
-        of_slab[i].objects = slub_figure(i, OBJS_PER_SLAB);
-        of_slab[i].kb = (unsigned long long)PAGE_KB << slub_figure(i, ORDER);
-        of_slab[i].prudence_file = -1;
-        for (size_t j = 0; j < prudence_count; j++)
-            if (!strcmp(watched[i], prudence_files[j].name))
-                of_slab[i].prudence_file = prudence_files[j].file;
+        caches[i].objects_in_slab = strtoull(text_in(SLUB, watched[i], "objs_per_slab"), NULL, 10);
+        caches[i].kb_of_slab = (unsigned long long)PAGE_KB
+                               << strtoull(text_in(SLUB, watched[i], "order"), NULL, 10);
+        caches[i].total_objects = open_in(SLUB, watched[i], "total_objects");
     }
 }
 
-/* Returns the memory of the slabs that both allocators have now for a watched cache. */
-static unsigned long long kb_of(size_t cache)
+/* Samples the slabs that both allocators have for a cache. `line` is what Prudence's slabinfo has
+ * about it after the name, or NULL. */
+static void sample_cache(size_t i, const char *line)
 {
-    unsigned long long objects = of_slab[cache].objects, kb = 0;
-    const char *text;
+    unsigned long long objects = strtoull(read_text(caches[i].total_objects), NULL, 10), kb = 0;
+    unsigned long long live = 0, pages = 0, slabs = 0, latent = 0, cached = 0;
 
-    if (objects)
-        kb = slub_figure(cache, TOTAL_OBJECTS) / objects * of_slab[cache].kb;
-    text = text_of(of_slab[cache].prudence_file);
-    return kb + number_after(text, "\nslabs_now") * number_after(text, "\nslab_size") / 1024;
+    if (caches[i].objects_in_slab)
+        kb = objects / caches[i].objects_in_slab * caches[i].kb_of_slab;
+    if (line)
+        sscanf(line,
+               " %llu %*u %*u %*u %llu : tunables %*u %*u %*u : slabdata %*u %llu %*u : prudence "
+               "%llu %llu",
+               &live, &pages, &slabs, &latent, &cached);
+    kb += slabs * pages * PAGE_KB;
+    if (kb <= caches[i].peak_kb)
+        return;
+    caches[i].peak_kb = kb;
+    caches[i].live = live;
+    caches[i].latent = latent;
+    caches[i].cached = cached;
 }
 
 static void sample(void)
 {
-    unsigned long long kb = number_after(text_of(meminfo), "\nSlab:");
+    static char lines[sizeof text];
+    unsigned long long kb;
 
-    kb += number_after(text_of(totals), "page_bytes") / 1024;
+    read_text(meminfo);
+    kb = number_after("\nSlab:");
+    read_text(totals);
+    kb += number_after("page_bytes") / 1024;
     if (kb > peak_kb)
         peak_kb = kb;
+    strcpy(lines, read_text(slabinfo));
     for (size_t i = 0; i < WATCHED; i++) {
-        unsigned long long now_kb = kb_of(i);
-        const char *text;
+        char name[64];
+        const char *line;
 
-        if (now_kb <= peaks[i])
-            continue;
-        peaks[i] = now_kb;
-        text = text_of(of_slab[i].prudence_file);
-        for (size_t j = 0; j < PLACES; j++)
-            at_peak[i][j] = number_after(text, places[j]);
+        snprintf(name, sizeof name, "\n%s ", watched[i]);
+        line = strstr(lines, name);
+        sample_cache(i, line ? line + strlen(name) : NULL);
     }
 }
 
 static void print_peaks(void)
 {
-    for (size_t i = 0; i < WATCHED; i++) {
-        printf("PEAK %s kb %llu", watched[i], peaks[i]);
-        for (size_t j = 0; j < PLACES; j++)
-            printf(" %s %llu", places[j] + 1, at_peak[i][j]);
-        printf("\n");
-    }
+    for (size_t i = 0; i < WATCHED; i++)
+        printf("PEAK %s kb %llu objects_live %llu objects_latent %llu objects_cached %llu\n",
+               watched[i], caches[i].peak_kb, caches[i].live, caches[i].latent, caches[i].cached);
     printf("PEAK memory kb %llu\n", peak_kb);
 }
 
@@ -495,7 +484,7 @@ static unsigned long long idle(int stat_file)
 {
     unsigned long long idled = 0, waited = 0;
 
-    sscanf(text_of(stat_file), "cpu %*u %*u %*u %llu %llu", &idled, &waited);
+    sscanf(read_text(stat_file), "cpu %*u %*u %*u %llu %llu", &idled, &waited);
     return (idled + waited) * (NS / 100);
 }
 
@@ -523,13 +512,13 @@ static int measure(unsigned sample_ms, unsigned settle_ms, char **command)
     pid_t child;
 
     check(stat_file, "/proc/stat");
-    open_figures();
     for_each_in(SLUB, print_frees, "before");
     nap(settle_ms);
     print_watched("before");
-    prepare_samples();
-    if (sample_ms)
+    if (sample_ms) {
+        open_samples();
         sample();
+    }
     begin = now();
     idled = idle(stat_file);
     child = fork();

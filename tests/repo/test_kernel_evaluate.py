@@ -130,15 +130,19 @@ class Reading(unittest.TestCase):
             for name, value in {"objs_per_slab": 16, "order": 1, "total_objects": 64}.items():
                 (slub / name).write_text(f"{value} N0={value}\n")
             (ours / "totals").write_text("page_bytes               4096\n")
-            shown = "object_size 200\nslab_size                8192\nslabs_now                %2d\nslabs_peak               9000\n" \
-                    "objects_live 5\nobjects_latent %2d\nobjects_cached 0\n"
-            (ours / "filp").write_text(shown % (1, 1))
+            line = "filp                   5    960    256   32    2 : tunables    0    0    0 : slabdata %6d %6d      0 : prudence %8d 0 99 5 5 0 0 0 0"
+            shown = "slabinfo - version: 2.1\n# name\nfilp_of_others 9 9 9 9 9\n" + line + "\nothers 9 9 9 9 9\n"
+            (ours / "slabinfo").write_text(shown % (1, 1, 1))
+            (ours / "filp").write_text("object_size 200\nslab_size 8192\nslabs_now 1\n")
             subprocess.run(["gcc", "-O1", "-Werror", "-pthread", f'-DSLUB="{folder}/slub"', f'-DPRUDENCE="{folder}/prudence"', "-o", f"{folder}/load",
                             ROOT / "kernel/tree/load.c"], check=True)
-            grow = f"printf '{shown % (30, 30)}'".replace("\n", "\\n") + f" >{ours}/filp"
+            grow = f"printf '{shown % (30, 30, 30)}'".replace("\n", "\\n") + f" >{ours}/slabinfo"
             said = subprocess.run([f"{folder}/load", "measure", "1", "0", "sh", "-c", grow], capture_output=True, text=True, check=True).stdout
         # 4 slabs of SLUB's, 30 of ours, each 8 KB; and where Prudence's objects were then
         self.assertIn("PEAK filp kb 272 objects_live 5 objects_latent 30 objects_cached 0\n", said)
+        self.assertIn("SLUB after filp objs_per_slab 16 order 1 total_objects 64\n", said)
+        self.assertIn("CACHE after filp object_size 200 slab_size 8192 slabs_now 1\n", said)
+        self.assertNotIn("CACHE after totals", said)
 
     def test_of_locks(self):
         """What /proc/lock_stat prints, by what the guest's script makes of it."""
@@ -153,7 +157,9 @@ lock_stat version 0.4
 """
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "stat").write_text(stat)
-            command = next(line for line in plan.script_of(plan.LOADS["epoll"], "slub", 1, "locks").splitlines() if line.startswith("sed"))
+            script = plan.script_of(plan.LOADS["epoll"], "slub", 1, "locks")
+            self.assertLess(script.index("lock_stat\nexit"), script.index("load measure"))  # not counting what reads figures
+            command = next(line for line in script.splitlines() if line.startswith("sed"))
             said = subprocess.run(["busybox", "sh", "-c", command.replace("/proc/lock_stat", f"{folder}/stat")], capture_output=True, text=True, check=True).stdout
         self.assertEqual(figures.read(guest() + said, "locks")["locks"], {"&n->list_lock": {"contended": 22, "moved": 333, "taken": 4444}})
         with self.assertRaisesRegex(figures.Incomplete, "no line LOCK"):

@@ -115,16 +115,26 @@ def transactions_of(load, scale):
     return max(1, round(load.transactions * scale / load.shares)) * load.shares
 
 
+def count_locks(command):
+    """The command, and what it takes of locks until its deferred work has finished; without what the reading of figures takes."""
+    names = "\\|".join(LOCKS)
+    return f"""\
+echo 0 >/proc/lock_stat
+({command})
+status=$?
+sleep {SETTLE_MS / 1000:g}
+sed -n 's/^ *\\({names}\\): */LOCK \\1 /p' /proc/lock_stat
+exit $status"""
+
+
 def script_of(load, side, scale, mode):
     """For busybox's sh in the guest."""
     count = transactions_of(load, scale)
     command = f"cd /tmp && ./load latency {load.name} {{n}}" if mode.startswith("latency") else load.command
     prepare, command = (text.replace("{n}", str(count)).replace("{share}", str(count // load.shares)) for text in (load.prepare, command))
-    names = "\\|".join(LOCKS)
-    reset, show = {
-        "locks": ("echo 0 >/proc/lock_stat", f"sed -n 's/^ *\\({names}\\): */LOCK \\1 /p' /proc/lock_stat"),
-        "checked": ("true", "sed -n 's/^ *debug_locks: */LOCKDEP /p' /proc/lockdep_stats"),
-    }.get(mode, ("true", "true"))
+    show = "sed -n 's/^ *debug_locks: */LOCKDEP /p' /proc/lockdep_stats" if mode == "checked" else "true"
+    if mode == "locks":
+        command = count_locks(command)
     return f"""\
 dmesg -n 5
 mkdir /guest && mount -t ext4 -o ro /dev/pmem0 /guest && mount -t ext4 /dev/pmem1 /guest/work || exit 1
@@ -141,7 +151,6 @@ cat >/guest/tmp/command <<'END'
 END
 export PG=/usr/lib/postgresql/15/bin PATH=/usr/sbin:/usr/bin:/sbin:/bin
 /bin/chroot /guest /bin/sh /tmp/prepare || {{ /bin/tail -n 5 /guest/tmp/*.log; echo 'FAILED prepare'; exit 1; }}
-{reset}
 /bin/chroot /guest /tmp/load measure {SAMPLE_MS if mode == "counts" else 0} {SETTLE_MS} /bin/sh /tmp/command
 status=$?
 {show}

@@ -22,14 +22,14 @@
 #define OWNER_PAUSE_NS 5000
 #define QUIET_NS       10000000
 
-static bool holds_no_object(const struct cpu_cache *cpu)
+static unsigned held_by(const struct cpu_cache *cpu)
 {
-    return stack_count(&cpu->line) == 0 && latent_cache_count(cpu) == 0;
+    return stack_count(&cpu->line) + latent_cache_count(cpu);
 }
 
 static bool holds_nothing(const struct cpu_cache *cpu)
 {
-    return holds_no_object(cpu) && !load_relaxed(&cpu->ahead);
+    return held_by(cpu) == 0 && !load_relaxed(&cpu->ahead);
 }
 
 /* Takes the caches of the caller's own CPU, which costs no system call. */
@@ -231,10 +231,12 @@ bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned
 }
 
 /* Closes the CPU's open batch, and returns safe objects to the nodes, also free ones if
- * `free_ones`. Gives up if another thread owns the caches. Returns the number of objects. */
+ * `free_ones`. Gives up if another thread owns the caches. What the CPU holds now bounds the number
+ * of steps, because a CPU that is in use brings more after each. Returns the number of objects. */
 static size_t empty_cpu_by(bool (*visit)(struct cpu_cache *cpu, struct haul *haul, visit_step step),
                            struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
 {
+    unsigned held = held_by(cpu);
     struct haul haul;
     size_t moved = 0;
 
@@ -250,7 +252,7 @@ static size_t empty_cpu_by(bool (*visit)(struct cpu_cache *cpu, struct haul *hau
             node_flush(cache, haul.objects, haul.taken);
         os_carry_end();
         moved += haul.taken;
-    } while (haul.taken);
+    } while (haul.taken && moved < held);
     return moved;
 }
 
@@ -412,6 +414,7 @@ static void take_all(struct os_percpu_line *line, void *data)
  * caches. Each visit does all it can, because it costs a system call. */
 void drain_left(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
+    unsigned held = held_by(cpu), moved = 0;
     struct haul haul;
 
     haul.cache = cache;
@@ -426,7 +429,8 @@ void drain_left(struct prudence_cache *cache, struct cpu_cache *cpu)
         else if (haul.taken)
             node_flush(cache, haul.objects, haul.taken);
         os_carry_end();
-    } while (haul.taken && !haul.arrays);
+        moved += haul.taken;
+    } while (haul.taken && !haul.arrays && moved < held);
     if (haul.arrays)
         os_arrays_free(haul.arrays, haul.bytes);
 }
@@ -514,7 +518,7 @@ static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *
  * better. */
 static bool has_unused_arrays(const struct cpu_cache *cpu, const struct drain_place *place)
 {
-    return !OS_REMOTE_IS_QUICK && place->unused && holds_no_object(cpu);
+    return !OS_REMOTE_IS_QUICK && place->unused && held_by(cpu) == 0;
 }
 
 /* Note the state that the next look compares with. */

@@ -158,9 +158,9 @@ lock_stat version 0.4
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "stat").write_text(stat)
             script = plan.script_of(plan.LOADS["epoll"], "slub", 1, "locks")
-            self.assertLess(script.index("lock_stat\nexit"), script.index("load measure"))  # not counting what reads figures
+            self.assertLess(script.index(">/tmp/lock_stat\nexit"), script.index("load measure"))  # not counting what reads figures
             command = next(line for line in script.splitlines() if line.startswith("sed"))
-            said = subprocess.run(["busybox", "sh", "-c", command.replace("/proc/lock_stat", f"{folder}/stat")], capture_output=True, text=True, check=True).stdout
+            said = subprocess.run(["busybox", "sh", "-c", command.replace("/guest/tmp/lock_stat", f"{folder}/stat")], capture_output=True, text=True, check=True).stdout
         self.assertEqual(figures.read(guest() + said, "locks")["locks"], {"&n->list_lock": {"contended": 22, "moved": 333, "taken": 4444}})
         with self.assertRaisesRegex(figures.Incomplete, "no line LOCK"):
             figures.read(guest(), "locks")

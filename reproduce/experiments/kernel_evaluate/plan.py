@@ -117,13 +117,12 @@ def transactions_of(load, scale):
 
 def count_locks(command):
     """The command, and what it takes of locks until its deferred work has finished; without what the reading of figures takes."""
-    names = "\\|".join(LOCKS)
     return f"""\
 echo 0 >/proc/lock_stat
 ({command})
 status=$?
 sleep {SETTLE_MS / 1000:g}
-sed -n 's/^ *\\({names}\\): */LOCK \\1 /p' /proc/lock_stat
+cat /proc/lock_stat >/tmp/lock_stat
 exit $status"""
 
 
@@ -132,7 +131,11 @@ def script_of(load, side, scale, mode):
     count = transactions_of(load, scale)
     command = f"cd /tmp && ./load latency {load.name} {{n}}" if mode.startswith("latency") else load.command
     prepare, command = (text.replace("{n}", str(count)).replace("{share}", str(count // load.shares)) for text in (load.prepare, command))
-    show = "sed -n 's/^ *debug_locks: */LOCKDEP /p' /proc/lockdep_stats" if mode == "checked" else "true"
+    names = "\\|".join(LOCKS)
+    show = {
+        "locks": f"sed -n 's/^ *\\({names}\\): */LOCK \\1 /p' /guest/tmp/lock_stat",
+        "checked": "sed -n 's/^ *debug_locks: */LOCKDEP /p' /proc/lockdep_stats",
+    }.get(mode, "true")
     if mode == "locks":
         command = count_locks(command)
     return f"""\

@@ -411,7 +411,8 @@ static void take_all(struct os_percpu_line *line, void *data)
 }
 
 /* Empties a CPU that threads have left, and frees its arrays. Gives up if another thread owns the
- * caches. Each visit does all it can, because it costs a system call. */
+ * caches, or threads that have come back bring more than it held. Each visit does all it can,
+ * because it costs a system call. */
 void drain_left(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned held = held_by(cpu), moved = 0;

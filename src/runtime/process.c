@@ -19,6 +19,7 @@
 #include "process.h"
 #include "rcu/call.h"
 #include "rcu/destruct_worker.h"
+#include "rseq_area.h"
 #include "runtime/extensions.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
@@ -60,6 +61,7 @@ static void start_the_only_copy(void)
 
 static void start_system(void)
 {
+    posix_rseq_area_start();
     posix_page_size_start();
     posix_cpu_start();
     posix_threads_start();

@@ -34,7 +34,7 @@ EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rc
             *sorted((ROOT / 'src/slab').rglob('*.c')),
             *(path for path in sorted((ROOT / 'src/structures').glob('*.c')) if path.stem not in ('views', 'bindings')),
             *(ROOT / f'src/os/posix/{name}.c'
-              for name in ('carry', 'copy', 'hold', 'lock', 'locked', 'membarrier', 'percpu', 'race_detector', 'valid_attr')),
+              for name in ('carry', 'copy', 'hold', 'lock', 'locked', 'membarrier', 'percpu', 'rseq_area', 'race_detector', 'valid_attr')),
             ROOT / 'tests/model/source/caches.c', *CASES]
 INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/user', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']

@@ -7,6 +7,7 @@
 #include "kernel_numbers.h"
 #include "os/os.h"
 #include "posix.h"
+#include "rseq_area.h"
 #include "sequence_test.h"
 
 /* Aligning the first variable aligns the whole section. */
@@ -31,10 +32,6 @@ static _Thread_local struct {
     uint64_t rseq_cs;
 } dummy_rseq;
 #endif
-
-/* glibc registers rseq for every thread since 2.35, and says where. Weak, for older versions. */
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
 
 /*
  * The number of a thread's CPU, where the kernel does not keep it up to date in struct rseq and
@@ -70,19 +67,14 @@ static const char KERNEL_IS_BROKEN[] = "the kernel does not restart sequences";
 #define REGISTRATION_FAILED UINT32_C(0xfffffffe)
 #define NOT_REGISTERED_YET  UINT32_C(0xffffffff)
 
-static bool glibc_knows_rseq(void)
-{
-    return &__rseq_size && &__rseq_offset;
-}
-
 static bool glibc_failed_to_register(void)
 {
-    return glibc_knows_rseq() && __rseq_size == 0;
+    return posix_rseq_area.known && posix_rseq_area.size == 0;
 }
 
 static bool glibc_registered(void)
 {
-    return OS_PERCPU_HAS_RSEQ && glibc_knows_rseq() && !glibc_failed_to_register();
+    return OS_PERCPU_HAS_RSEQ && posix_rseq_area.known && posix_rseq_area.size != 0;
 }
 
 static bool membarrier_rseq(unsigned cpu)
@@ -94,7 +86,7 @@ static bool membarrier_rseq(unsigned cpu)
 static ptrdiff_t offset_without_rseq(void)
 {
     if (glibc_failed_to_register())
-        return __rseq_offset;
+        return posix_rseq_area.offset;
 #if OS_PERCPU_HAS_RSEQ
     return (char *)&dummy_rseq - os_percpu_thread_pointer();
 #else
@@ -147,7 +139,7 @@ static const char *why_kernel_is_refused(void)
         !membarrier_rseq(0))
         return "no membarrier for sequences";
     /* cppcheck-suppress nullPointerArithmetic; not where there are no sequences */
-    verdict = posix_sequence_verdict(os_percpu_thread_pointer() + __rseq_offset);
+    verdict = posix_sequence_verdict(os_percpu_thread_pointer() + posix_rseq_area.offset);
     if (verdict == SEQUENCES_RESTART)
         return NULL;
     return verdict == SEQUENCES_GO_ON ? KERNEL_IS_BROKEN : "the kernel could not be tested";
@@ -162,7 +154,7 @@ static const char *why_not(bool wanted)
         return "ThreadSanitizer does not see them";
     if (!wanted)
         return "option rseq=0 or sandbox=1";
-    if (!glibc_knows_rseq())
+    if (!posix_rseq_area.known)
         return "the C library has none";
     if (glibc_failed_to_register())
         return "not registered by the C library";
@@ -182,7 +174,7 @@ void posix_percpu_start(bool wanted)
     number_source = glibc_registered() ? NUMBERS_BY_KERNEL : NUMBERS_KEPT;
     hold_start(!os_percpu_rseq && !RACE_DETECTOR_BUILD);
     if (os_percpu_rseq)
-        os_percpu_rseq_offset = __rseq_offset;
+        os_percpu_rseq_offset = posix_rseq_area.offset;
     if (os_percpu_why_not != KERNEL_IS_BROKEN || said)
         return;
     said = true;
@@ -297,7 +289,7 @@ static struct os_percpu_line *take_with_rseq(void *lines, const void *token)
 static uint32_t number_known(void)
 {
     if (likely(number_source == NUMBERS_BY_KERNEL))
-        return os_percpu_number_at(__rseq_offset);
+        return os_percpu_number_at(posix_rseq_area.offset);
     return number_source == NUMBERS_KEPT && kept_number.takes ? kept_number.number : UNKNOWN_NUMBER;
 }
 

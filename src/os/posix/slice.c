@@ -10,6 +10,7 @@
 
 #include "os/os.h"
 #include "posix.h"
+#include "rseq_area.h"
 
 /* Constants of Linux 7.0; headers may be older. */
 #define SLICE_EXTENSION        79 /* PR_RSEQ_SLICE_EXTENSION */
@@ -26,9 +27,6 @@ struct slice {
 
 bool os_slices READ_MOSTLY = false;
 static bool possible; /* kernel and libc have slices, and they are wanted */
-
-extern const ptrdiff_t __rseq_offset __attribute__((weak));
-extern const unsigned int __rseq_size __attribute__((weak));
 
 static bool enable_by_kernel(void)
 {
@@ -51,7 +49,7 @@ static __thread bool enabled, slice_asked;
 static volatile struct slice *own_slice(void)
 {
 #if OS_PERCPU_HAS_RSEQ
-    return (volatile struct slice *)(os_percpu_thread_pointer() + __rseq_offset + SLICE_OFFSET);
+    return (volatile struct slice *)(os_percpu_thread_pointer() + posix_rseq_area.offset + SLICE_OFFSET);
 #else
     __builtin_unreachable(); /* because os_slices is false */
 #endif
@@ -62,8 +60,8 @@ void posix_slices_start(bool wanted)
     int saved_errno = errno;
 
     os_slice_done(); /* this thread may hold a lock and have asked */
-    enabled = wanted && OS_PERCPU_HAS_RSEQ && &__rseq_size && __rseq_size > SIZE_WITHOUT_SLICES &&
-              enable();
+    enabled = wanted && OS_PERCPU_HAS_RSEQ && posix_rseq_area.known &&
+              posix_rseq_area.size > SIZE_WITHOUT_SLICES && enable();
     store_relaxed(&possible, enabled);
     store_relaxed(&os_slices, enabled && !os_calls_are_few());
     errno = saved_errno;
@@ -85,7 +83,7 @@ void posix_slices_inject(bool (*enable_injected)(void), void (*yield_injected)(v
     enable = enable_injected ? enable_injected : enable_by_kernel;
     yield = yield_injected ? yield_injected : yield_to_kernel;
     enabled = false;
-    store_relaxed(&os_slices, enable_injected && OS_PERCPU_HAS_RSEQ && &__rseq_offset);
+    store_relaxed(&os_slices, enable_injected && OS_PERCPU_HAS_RSEQ && posix_rseq_area.known);
 }
 
 /* Asks, once per thread, to be allowed to ask. If that is refused, as by a filter of system

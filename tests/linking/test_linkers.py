@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# ctest: cost 20
+"""Whatever linker a program is linked by, the library works in it as fast as the machine allows: with restartable sequences and
+membarriers.
+
+mold binds a weak variable of the dynamic loader to 0, so that a library which trusts its reference believes that glibc has no
+sequences. What the machine has is found out by a program that does not use the library (tests/modes/machine.c)."""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+SHARED, STATIC, STATIC_MALLOC = BUILD / "libprudence.so", BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
+LINKERS = ("bfd", "gold", "lld", "mold")
+EXECUTABLES = (("-fPIE", "-pie"), ("-fno-pie", "-no-pie"), ("-fPIE", "-pie", "-flto"), ("-static",), ("-fPIE", "-static-pie"))
+# gold cannot link such programs; gcc's LTO needs a plug-in, which lld does not load.
+IMPOSSIBLE = {("gold", "-static-pie"), ("lld", "-flto")}
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
+numbers = itertools.count()
+# For a program that calls malloc before constructors run, and whose own dlsym allocates (glibc 2.34 and newer).
+FIRST = """
+#include <dlfcn.h>
+#include <stdlib.h>
+extern void *dlvsym(void *handle, const char *name, const char *version);
+void *dlsym(void *handle, const char *name)
+{
+    void *(*real)(void *, const char *) = dlvsym((void *)-1L, "dlsym", "GLIBC_2.34");
+    char *volatile memory = strdup(name);
+    void *found = real(handle, name);
+
+    free(memory);
+    return found;
+}
+static void first(void)
+{
+    char *volatile memory = malloc(1);
+    free(memory);
+}
+__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(void) = first;
+"""
+
+
+def call(*command, **names):
+    environment = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PRUDENCE_OPTIONS")} | names
+    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, timeout=300)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class Linkers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        missing = [linker for linker in LINKERS if not shutil.which(f"ld.{linker}")]
+        if missing and os.environ.get("CI"):
+            sys.exit(f"there is no {missing[0]} (tools/setup installs all linkers)")
+        cls.linkers = [linker for linker in LINKERS if linker not in missing]
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        machine = dict(word.split("=") for word in call(BUILD / "bin/machine").split())
+        cls.right = (f"percpu={'rseq ()' if int(machine['sequences']) else 'lock'}",
+                     f"membarrier={'available' if int(machine['membarrier']) else 'missing'}")
+
+    def linked(self, linker, *words, source=HERE / "program_mode.c"):
+        program = self.folder / f"program-{next(numbers)}"
+        call("gcc", "-O2", "-Wall", "-Werror", f"-I{ROOT}/include", source, "-o", program, f"-fuse-ld={linker}", *words, "-pthread")
+        return program
+
+    def works(self, program, **names):
+        said = call(program, **names)
+        for part in self.right:
+            self.assertIn(part, said, program)
+
+    def each(self, ways, **more):
+        ways = [(linker, *way) for linker in self.linkers for way in ways if not IMPOSSIBLE & {(linker, word) for word in way}]
+        self.assertGreater(len(ways), len(self.linkers) - 1)
+
+        def one(way):
+            with self.subTest(way=way):
+                self.works(self.linked(*way, **more))
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(one, ways))
+
+    def test_static_libraries(self):
+        self.each([(*flags, library) for flags in EXECUTABLES for library in (STATIC, STATIC_MALLOC)])
+
+    def test_shared_library(self):
+        self.each([(SHARED, f"-Wl,-rpath,{BUILD}", *flags) for flags in EXECUTABLES[:3]])
+
+    def test_the_library_itself(self):
+        """A shared library that each linker makes of the same members, as packages do."""
+        map_ = ROOT / "cmake/prudence.map"
+        for linker in self.linkers:
+            library = self.folder / f"lib{linker}.so"
+            call("gcc", "-shared", f"-fuse-ld={linker}", "-Wl,--whole-archive", STATIC, "-Wl,--no-whole-archive", "-Wl,-z,now",
+                 f"-Wl,--version-script={map_}", "-o", library, "-pthread")
+            with self.subTest(linker=linker):
+                self.works(self.linked("bfd", library, f"-Wl,-rpath,{self.folder}"))
+                preloaded = self.linked("bfd", SHARED, f"-Wl,-rpath,{BUILD}")
+                self.works(preloaded, LD_PRELOAD=str(library))
+
+    def test_two_files(self):
+        call(ROOT / "tools/amalgamate", self.folder)
+        two = self.folder / "prudence.o"
+        call("gcc", "-O0", "-w", "-fPIC", "-c", self.folder / "prudence.c", "-o", two)
+        self.each([(*flags, "-DTWO_FILES", f"-I{self.folder}", two) for flags in EXECUTABLES if "-flto" not in flags])
+
+    def test_first_malloc_asks_the_loader(self):
+        """The program's first malloc comes before constructors, and its own dlsym allocates."""
+        source = self.folder / "first.c"
+        source.write_text((HERE / "program_mode.c").read_text() + FIRST)
+        self.each([(*flags, STATIC_MALLOC) for flags in EXECUTABLES[:2]], source=source)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Says how the library works in this program: which fast paths it has, or why not (test_linkers.py). */
+/* Says which fast paths the library has in this program, or why not (test_linkers.py). */
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * Says what the machine offers, and uses nothing of the library: whether glibc has registered
  * struct rseq and the kernel lets sequences of other CPUs be interrupted, whether there are
- * membarriers, and whether the system gives huge pages to who asks for them. The references to
+ * membarriers, and whether the system gives huge pages to programs that ask. The references to
  * glibc's names are strong, and GNU ld links this program. Tests compare with it what the library
  * says of itself (tools/test/modes), so it must not find out by the same means.
  */

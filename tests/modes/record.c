@@ -35,8 +35,8 @@ static pid_t recorded;
 
 /* Reasons that somebody has given the library. Any other is its own finding. */
 static const char *const intents[] = {"option rseq=0 or sandbox=1", "injected topology",
-                                      "ThreadSanitizer does not see them",
-                                      "not on this processor", "a tunable of glibc"};
+                                      "ThreadSanitizer does not see them", "not on this processor",
+                                      "a tunable of glibc"};
 
 static bool is_intended(const char *reason)
 {
@@ -156,7 +156,7 @@ __attribute__((destructor)) static void record(void)
     join_words(later);
     length = snprintf(line, sizeof line, "%s percpu=%s percpu_later=%s membarrier=%s inlined=%d\n",
                       program, at_start, later,
-                      has_membarrier            ? "available"
+                      has_membarrier             ? "available"
                       : is_asked("membarrier=0") ? "unwanted"
                                                  : "missing",
                       &test_inlined ? test_inlined : -1);

@@ -121,6 +121,19 @@ class Rust(unittest.TestCase):
         libraries = subprocess.run(["ldd", program], check=True, text=True, capture_output=True).stdout
         self.assertNotIn("libprudence", libraries)
 
+    @unittest.skipUnless(DEEP, "make test-long compiles all of C")
+    def test_the_crate_has_sequences_with_each_linker(self):
+        """As tests/linking/test_linkers.py, for the library that the crate builds."""
+        machine = subprocess.run([BUILD / "bin/machine"], check=True, text=True, capture_output=True).stdout
+        right = "rseq" if "sequences=1" in machine else "lock"
+        for linker in "bfd", "gold", "lld", "mold":
+            with self.subTest(linker):
+                result = cargo("rustc", "--offline", "--locked", "--quiet", "-p", "prudence-sys", "--example", "fast_paths", "--",
+                               f"-Clink-arg=-fuse-ld={linker}", PRUDENCE_VENDORED="1", CARGO_TARGET_DIR=str(BUILD / "rust-vendored"))
+                self.assertEqual(result.returncode, 0, result.stdout)
+                said = subprocess.run([BUILD / "rust-vendored/debug/examples/fast_paths"], check=True, text=True, capture_output=True).stdout
+                self.assertEqual(said.split()[0], right, said)
+
     @unittest.skipUnless(DEEP, "make test-long compiles the crates")
     def test_a_missing_library_is_named(self):
         self.assertEqual(cargo("build", "--offline", "--locked").returncode, 0)

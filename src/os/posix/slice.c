@@ -49,7 +49,8 @@ static __thread bool enabled, slice_asked;
 static volatile struct slice *own_slice(void)
 {
 #if OS_PERCPU_HAS_RSEQ
-    return (volatile struct slice *)(os_percpu_thread_pointer() + posix_rseq_area.offset + SLICE_OFFSET);
+    return (volatile struct slice *)(os_percpu_thread_pointer() + posix_rseq_area.offset +
+                                     SLICE_OFFSET);
 #else
     __builtin_unreachable(); /* because os_slices is false */
 #endif

@@ -28,11 +28,12 @@ class Modes(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def said(self, *records, machine=HAS, status=0):
+    def said(self, *records, machine=HAS, left_out="", status=0, **names):
         (self.folder / "records").write_text("".join(f"program {record}\n" for record in records))
         (self.folder / "junit").write_text(JUNIT)
-        done = subprocess.run([ROOT / "tools/test/modes", self.folder / "records", machine, self.folder / "junit"], text=True, capture_output=True,
-                              check=False)
+        (self.folder / "left-out").write_text(left_out)
+        done = subprocess.run([ROOT / "tools/test/modes", self.folder / "records", machine, self.folder / "junit", self.folder / "left-out"], text=True,
+                              capture_output=True, check=False, env={name: value for name, value in os.environ.items() if name != "CI"} | names)
         self.assertEqual(done.returncode, status, done)
         return done
 
@@ -53,6 +54,12 @@ class Modes(unittest.TestCase):
 
     def test_no_record_fails(self):
         self.said(status=1)
+
+    def test_what_is_not_built(self):
+        left_out = "ck gp/one.c\nck gp/two.c\nuv api/three.c\n"
+        self.assertIn("not built: 3, 2 without ck, 1 without uv", self.said(RSEQ, left_out=left_out).stdout)
+        self.said(RSEQ, left_out=left_out, CI="true", status=1)
+        self.said(RSEQ, CI="true")
 
 
 class Record(unittest.TestCase):

@@ -3,8 +3,9 @@
 #define _GNU_SOURCE /* gettid */
 #include <pthread.h>
 #include <unistd.h>
-#if defined(__GLIBC__)
+#if __has_include(<sys/single_threaded.h>) /* glibc 2.32 */
 #include <sys/single_threaded.h>
+#define TELLS_OF_THREADS 1
 #endif
 
 #include "os/os.h"
@@ -15,7 +16,7 @@ static int process_id; /* written at start, and by the only thread of a copy */
 
 bool os_is_single_threaded(void)
 {
-#if defined(__GLIBC__)
+#ifdef TELLS_OF_THREADS
     return __libc_single_threaded;
 #else
     return false;

@@ -118,16 +118,6 @@ extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
 #include "os_percpu_generic.h"
 #endif
 
-/* Returns the address from which glibc counts the offset of struct rseq; NULL without sequences. */
-static inline char *os_percpu_thread_pointer(void)
-{
-#if OS_PERCPU_HAS_RSEQ
-    return (char *)__builtin_thread_pointer();
-#else
-    return NULL; /* gcc 12 does not know it on POWER */
-#endif
-}
-
 /* Does os_percpu_append(), and if that succeeds *object = os_percpu_pop(). */
 #ifndef OS_PERCPU_HAS_APPEND_AND_POP
 static inline bool os_percpu_append_and_pop(void *const *lines, void *old, void **object)

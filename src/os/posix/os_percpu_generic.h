@@ -53,6 +53,11 @@ static inline bool os_percpu_add(void *const *lines, int64_t number)
     return false;
 }
 
+static inline char *os_percpu_thread_pointer(void)
+{
+    return NULL;
+}
+
 static inline uint32_t os_percpu_number_at(ptrdiff_t rseq)
 {
     (void)rseq;

@@ -71,10 +71,23 @@ static inline bool os_percpu_append(void *const *lines, void *object)
     return prudence_sequence_append(lines, &os_percpu_words, object, os_percpu_rseq_offset);
 }
 
+/* Returns the address from which glibc counts the offset of struct rseq. */
+static inline char *os_percpu_thread_pointer(void)
+{
+#if defined(__x86_64__) && !defined(__clang__) && __GNUC__ < 11
+    char *pointer; /* the word at %fs:0 has its own address */
+
+    __asm__("movq %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+#else
+    return (char *)__builtin_thread_pointer();
+#endif
+}
+
 /* Returns the number that the kernel keeps in the struct rseq at `rseq` from the thread pointer. */
 static inline uint32_t os_percpu_number_at(ptrdiff_t rseq)
 {
-    return load_relaxed((const uint32_t *)(const void *)((char *)__builtin_thread_pointer() + rseq +
+    return load_relaxed((const uint32_t *)(const void *)(os_percpu_thread_pointer() + rseq +
                                                          sizeof(uint32_t)));
 }
 

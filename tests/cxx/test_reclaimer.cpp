@@ -199,9 +199,12 @@ TEST_F(reclaimer, a_deadline)
     EXPECT_EQ(ended, 110);
     EXPECT_TRUE(objects.drain_until(steady_clock::now() + hours(1)));
     EXPECT_EQ(ended, 111);
-    objects.retire(new object);
-    EXPECT_TRUE(objects.drain_until(steady_clock::now() + hours(1)));
-    EXPECT_EQ(ended, 112);
+    // On a busy machine an object may be ready before the call; not each time.
+    for (int i = 0; i < 100; i++) {
+        objects.retire(new object);
+        EXPECT_TRUE(objects.drain_until(steady_clock::now() + hours(1)));
+        EXPECT_EQ(ended, 112 + i);
+    }
 }
 
 TEST_F(reclaimer, one_for_each_thread)

@@ -12,9 +12,11 @@
 
 #include "slab/cache_type.h"
 
-static inline bool is_annotated(const struct prudence_cache *cache)
+/* Returns whether objects keep their contents while they are free: neither init_on_alloc nor
+ * init_on_free zeroes them. */
+static inline bool contents_stay(const struct prudence_cache *cache)
 {
-    return !cache->body->constructor && !(cache->flags & CACHE_TYPESAFE);
+    return cache->flags & (CACHE_TYPESAFE | CACHE_CONSTRUCTED);
 }
 
 #ifdef CONFIG_KASAN_GENERIC
@@ -25,13 +27,13 @@ void __asan_set_shadow_f8(const void *shadow, size_t size);
 
 static inline void annotate_live(const struct prudence_cache *cache, void *object, size_t bytes)
 {
-    if (is_annotated(cache))
+    if (!contents_stay(cache))
         __asan_set_shadow_00(kasan_mem_to_shadow(object), bytes >> KASAN_SHADOW_SCALE_SHIFT);
 }
 
 static inline void annotate_free(const struct prudence_cache *cache, void *object, size_t bytes)
 {
-    if (is_annotated(cache))
+    if (!contents_stay(cache))
         __asan_set_shadow_f8(kasan_mem_to_shadow(object), bytes >> KASAN_SHADOW_SCALE_SHIFT);
 }
 #else

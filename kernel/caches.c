@@ -44,7 +44,7 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t size, size
 {
     struct cache_layout layout = {.object_size = size,
                                   .alignment = align,
-                                  .flags = flags | (constructor ? CACHE_CONSTRUCTED : 0),
+                                  .flags = flags & PRUDENCE_TYPESAFE ? CACHE_TYPESAFE : 0,
                                   .object_cache_bytes = object_cache_bytes(),
                                   .constructor = constructor ? construct : NULL,
                                   .context = constructor};

@@ -7,10 +7,6 @@
 
 #include "base/base.h"
 
-/* Flag of a cache with a constructor, next to the flags of src/slab. init_on_alloc and init_on_free
- * do not zero objects of a cache that has any flag. */
-#define CACHE_CONSTRUCTED (1u << 16)
-
 /* caches.c */
 int caches_start(void);
 void caches_stop(void);

@@ -43,13 +43,14 @@ static noinline void *ready_otherwise(void *object, gfp_t gfp, struct prudence_c
         prudence_cache_free(cache, object);
         return NULL;
     }
-    return cache->body->constructor || !(gfp & __GFP_ZERO) ? object
-                                                     : memset(object, 0, cache->object_size);
+    return cache->flags & CACHE_CONSTRUCTED || !(gfp & __GFP_ZERO)
+               ? object
+               : memset(object, 0, cache->object_size);
 }
 
 static noinline void *zeroed(void *object, gfp_t gfp, struct prudence_cache *cache)
 {
-    if (unlikely(cache->flags | (__force unsigned int)(gfp & ZONES_REFUSED)))
+    if (unlikely(contents_stay(cache) || gfp & ZONES_REFUSED))
         return ready_otherwise(object, gfp, cache);
     return memset(object, 0, cache->object_size);
 }
@@ -148,7 +149,7 @@ static noinline void free_slow(struct slab *slab, void *object)
 /* Zeroes a free object if the kernel wants that, and tells KASAN. */
 static __always_inline void clean(const struct slab *slab, void *object)
 {
-    if (unlikely(want_init_on_free()) && !slab->cache->flags)
+    if (unlikely(want_init_on_free()) && !contents_stay(slab->cache))
         memset(object, 0, slab_object_bytes(slab));
     annotate_free(slab->cache, object, slab_object_bytes(slab));
 }

@@ -106,67 +106,6 @@ void zeroed_memory_is_zero_after_any_owner(void)
     zeroed_again(16 * PAGE_SIZE);
 }
 
-/* A reader may look at an object that was freed and handed out again. It must find the contents
- * that the last owner left, whatever init_on_alloc and init_on_free say. */
-void type_safe_memory_keeps_its_contents(void)
-{
-    struct prudence_cache *cache = prudence_cache_create("test", SIZE, 0, PRUDENCE_TYPESAFE, NULL);
-    unsigned int i, kept = 0;
-    void *object;
-
-    EXPECT(cache != NULL);
-    EXPECT_EQ(fill(cache, 64), 64);
-    for (i = 0; i < 64; i++)
-        prudence_cache_free(cache, objects[i]);
-    migrate_disable();
-    for (i = 0; i < 64; i++) {
-        object = prudence_cache_alloc(cache, GFP_KERNEL);
-        kept += is_untouched(object);
-        prudence_cache_free(cache, object);
-    }
-    object = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_ZERO);
-    EXPECT(!memchr_inv(object, 0, SIZE)); /* as the owner requested */
-    prudence_cache_free(cache, object);
-    migrate_enable();
-    EXPECT_EQ(kept, 64);
-    EXPECT_EQ(prudence_cache_destroy(cache), 0);
-}
-
-static unsigned int constructed;
-
-static void construct(void *object)
-{
-    memset(object, 0x5a, SIZE);
-    constructed++;
-}
-
-void type_safe_memory_stays_constructed(void)
-{
-    struct prudence_cache *cache =
-        prudence_cache_create("test", SIZE, 0, PRUDENCE_TYPESAFE, construct);
-    unsigned int i, wrong = 0;
-    unsigned int then;
-
-    EXPECT(cache != NULL);
-    constructed = 0;
-    for (i = 0; i < MANY; i++) {
-        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_ZERO); /* flag is ignored */
-        wrong += !is_untouched(objects[i]);
-    }
-    EXPECT_EQ(wrong, 0);
-    then = constructed;
-    rcu_read_lock();
-    for (i = 0; i < MANY; i++)
-        prudence_cache_free(cache, objects[i]);
-    rcu_read_unlock();
-    for (i = 0; i < 100; i++)
-        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
-    EXPECT_EQ(constructed, then);
-    for (i = 0; i < 100; i++)
-        prudence_cache_free(cache, objects[i]);
-    EXPECT_EQ(prudence_cache_destroy(cache), 0);
-}
-
 void destroy_waits_for_its_own_deferred_objects(void)
 {
     u64 used = totals().page_bytes;

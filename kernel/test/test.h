@@ -58,10 +58,12 @@
     TEST(objects_are_replaced_under_their_readers)                                                 \
     TEST(every_size_is_aligned_and_apart)                                                          \
     TEST(zeroed_memory_is_zero_after_any_owner)                                                    \
+    TEST(plain_objects_are_zero_if_the_kernel_wants_that)                                          \
     TEST(type_safe_memory_keeps_its_contents)                                                      \
+    TEST(constructed_objects_keep_their_contents)                                                  \
+    TEST(type_safe_constructed_objects_keep_their_contents)                                        \
     TEST(allocation_that_must_not_fail_does_not)                                                   \
     TEST(zones_are_refused)                                                                        \
-    TEST(type_safe_memory_stays_constructed)                                                       \
     TEST(hard_interrupts_may_do_everything)                                                        \
     TEST(interrupts_find_nothing_half_done)                                                        \
     TEST(pages_that_an_interrupt_frees_are_given_back)                                             \

@@ -26,6 +26,10 @@
 #define UNINITIALIZED
 #endif
 
+/* Returns whether a field holds all numbers from 0 to `most`. For static assertions. */
+#define FIELD_HOLDS(type, field, most)                                                             \
+    ((uint64_t)(most) >> (8 * sizeof(((type *)0)->field) - 1) <= 1)
+
 #define CACHE_LINE ((size_t)64)
 
 /* For a function that is little more than a fast path. The function begins a cache line, so the

@@ -47,7 +47,7 @@ static bool slots_make(void)
 {
     guard_slots = os_meta_alloc(GUARD_SLOTS * sizeof *guard_slots);
     for (unsigned i = 0; guard_slots && i < GUARD_SLOTS; i++)
-        resting[i] = (uint16_t)i;
+        resting[i] = narrow(uint16_t, i);
     resting_count = guard_slots ? GUARD_SLOTS : 0;
     return guard_slots != NULL;
 }
@@ -122,7 +122,7 @@ static struct guard_slot *slot_take(void)
 static void slot_rest(const struct guard_slot *slot)
 {
     os_lock_take(&guard_lock);
-    resting[(oldest + resting_count) % GUARD_SLOTS] = (uint16_t)(slot - guard_slots);
+    resting[(oldest + resting_count) % GUARD_SLOTS] = narrow(uint16_t, slot - guard_slots);
     resting_count++;
     os_lock_release(&guard_lock);
 }

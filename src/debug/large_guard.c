@@ -89,7 +89,7 @@ void large_guard_start(void)
     if (wanted && room < REST_BLOCKS)
         os_report("option 'guard_large': no memory; large blocks are not guarded");
     slab_margin = wanted && room == REST_BLOCKS ? os_page_size : 0;
-    start_first(slab_margin || annotate_on ? 0 : (unsigned)large_guard_first);
+    start_first(slab_margin || annotate_on ? 0 : narrow(unsigned, large_guard_first));
 }
 
 static enum extension_wish large_guard_wants(const struct cache_layout *layout)

@@ -209,7 +209,7 @@ static void red_zones_resize(struct slab *slab, void *object, size_t size)
     if (is_large_slab(slab))
         slab->side[RED_ZONES_EXTENSION] = (void *)(uintptr_t)size;
     else
-        *red_zones_note_of(slab, object) = (uint16_t)size;
+        *red_zones_note_of(slab, object) = narrow(uint16_t, size);
     write_zone((char *)object + size, slack_end(slab, object, size));
 }
 

@@ -61,7 +61,7 @@ static bool shuffle_cache_made(struct prudence_cache *cache)
         return false;
     os_secret(secret);
     shelf->randomness = secret[0] | 1;
-    shelf->places = (uint32_t)places_of(cache);
+    shelf->places = narrow(uint32_t, places_of(cache));
     cache->body->shelf = shelf;
     return true;
 }

@@ -108,7 +108,7 @@ static uint32_t stack_depot_add(struct depot *to, uint32_t hash, void *const *fr
     if (place + size > DEPOT_WORDS)
         return 0;
     os_meta_note_untouched(-(int64_t)(size * sizeof *to->words));
-    trace = trace_at(to, (uint32_t)place);
+    trace = trace_at(to, narrow(uint32_t, place));
     trace->hash = hash;
     trace->count = count;
     copy_unseen(trace->frames, frames, count * sizeof *frames);
@@ -134,7 +134,7 @@ uint32_t stack_depot_here(void)
 {
     void *frames[OS_TRACE_MAX];
     unsigned count =
-        stack_depot_frames ? os_trace_capture(frames, (unsigned)stack_depot_frames) : 0;
+        stack_depot_frames ? os_trace_capture(frames, narrow(unsigned, stack_depot_frames)) : 0;
 
     return stack_depot_number_of(frames, count);
 }
@@ -142,7 +142,7 @@ uint32_t stack_depot_here(void)
 uint32_t stack_depot_from(const void *frame_address)
 {
     void *frames[OS_TRACE_MAX];
-    unsigned wanted = (unsigned)stack_depot_frames, count = 0;
+    unsigned wanted = narrow(unsigned, stack_depot_frames), count = 0;
 
     if (wanted && frame_address)
         count = os_trace_capture_from(frame_address, frames, wanted);

@@ -28,7 +28,8 @@ _Static_assert(PRUDENCE_CACHE_DESTRUCT_SOON == CACHE_DESTRUCT_SOON, "one flag, t
 _Static_assert(PRUDENCE_CACHE_HIDDEN_POINTERS == CACHE_OWN, "one flag, two names");
 
 #define FLAGS                                                                                      \
-    (PRUDENCE_CACHE_TYPESAFE | PRUDENCE_CACHE_DESTRUCT_SOON | PRUDENCE_CACHE_HIDDEN_POINTERS)
+    ((unsigned)PRUDENCE_CACHE_TYPESAFE | PRUDENCE_CACHE_DESTRUCT_SOON |                            \
+     PRUDENCE_CACHE_HIDDEN_POINTERS)
 
 #define SIZE_BEFORE_DESTRUCTOR offsetof(struct prudence_cache_attr, destructor)
 
@@ -122,7 +123,7 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
         return NULL;
     }
     layout.alignment = attr.alignment;
-    layout.flags = attr.flags;
+    layout.flags = narrow(uint16_t, attr.flags);
     layout.constructor = attr.constructor;
     layout.destructor = attr.destructor;
     layout.context = attr.context;

@@ -159,7 +159,7 @@ static void *chunk_make(unsigned shift)
         return NULL;
     chunk->blocks = blocks;
     chunk->shift = shift;
-    chunk->count = (uint32_t)(bytes >> shift);
+    chunk->count = narrow(uint32_t, bytes >> shift);
     chunk->used = 1;
     store_release(&chunk->state, (uint32_t)CHUNK_READY);
     return blocks;

@@ -269,4 +269,17 @@ void os_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define debug_assert(condition) ((void)0)
 #endif
 
+/* Makes a number fit a narrower type. The caller knows that nothing is lost; debug builds check it.
+ * A plain cast is for values that are cut off on purpose, such as counts that wrap. */
+#ifdef PRUDENCE_DEBUG
+#define narrow(type, value)                                                                        \
+    __extension__({                                                                                \
+        type narrow_;                                                                              \
+        debug_assert(!__builtin_add_overflow((value), 0, &narrow_));                               \
+        narrow_;                                                                                   \
+    })
+#else
+#define narrow(type, value) ((type)(value))
+#endif
+
 #endif /* OS_OS_H */

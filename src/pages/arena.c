@@ -84,7 +84,7 @@ static bool maximum_follows(uint16_t *maximum, const uint16_t *values, unsigned 
         largest = largest_of(values);
     if (largest == *maximum)
         return false;
-    *maximum = (uint16_t)largest;
+    *maximum = narrow(uint16_t, largest);
     return true;
 }
 
@@ -95,7 +95,7 @@ void arena_note_longest(const struct region *region)
     size_t slot = region->slot % GROUP_SLOTS, of_64 = slot / FANOUT;
     unsigned before = group->longest[slot], before_64 = group->longest_of_64[of_64];
 
-    group->longest[slot] = (uint16_t)region->longest;
+    group->longest[slot] = narrow(uint16_t, region->longest);
     if (maximum_follows(&group->longest_of_64[of_64], &group->longest[of_64 * FANOUT], before,
                         region->longest))
         maximum_follows(&arena->longest_of_4096[region->slot / GROUP_SLOTS], group->longest_of_64,

@@ -48,6 +48,7 @@ extern size_t region_small; /* REGION_SMALL, or a test's value; 0 if no region i
 #define REGION_LEAST ((size_t)128 << 10)
 
 _Static_assert(REGION_PAGES >> (RUN_ORDERS - 1) == 1, "the last order is a whole region");
+_Static_assert(REGION_PAGES <= UINT16_MAX, "a number of pages of a region fits 16 bits");
 
 /* Alignment of regions and huge mappings, a huge page, so that no two begin in the same one. */
 #define HUGE_MAPPING_ALIGNMENT ((size_t)2 << 20)

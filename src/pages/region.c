@@ -55,7 +55,7 @@ static void note_first(struct region *region, unsigned start, unsigned pages)
 {
     for (unsigned order = 0; order < RUN_ORDERS && pages >> order; order++)
         if (start < region->first[order])
-            region->first[order] = (uint16_t)start;
+            region->first[order] = narrow(uint16_t, start);
 }
 
 static void pages_put(struct region *region, unsigned start, unsigned end, bool dirty)
@@ -91,7 +91,7 @@ static unsigned run_find(struct region *region, unsigned pages, unsigned step)
         unsigned first = (unsigned)(round_up(base + start, step) - base);
 
         if ((end - start) >> order && start < region->first[order])
-            region->first[order] = (uint16_t)start;
+            region->first[order] = narrow(uint16_t, start);
         if (first + pages <= end)
             return first;
         longest = end - start > longest ? end - start : longest;

@@ -77,8 +77,8 @@ void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
         os_lock_take(&pages_lock);
         fits = working_set_fits(bytes);
         if (fits)
-            run = run_take_and_count(node, (unsigned)(bytes / OS_PAGE_SIZE),
-                                     (unsigned)(alignment / OS_PAGE_SIZE), clean);
+            run = run_take_and_count(node, narrow(unsigned, bytes / OS_PAGE_SIZE),
+                                     narrow(unsigned, alignment / OS_PAGE_SIZE), clean);
         check = run_take_unchecked();
         os_lock_release(&pages_lock);
         if (check)
@@ -90,7 +90,7 @@ void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 
 static unsigned page_in_region(const struct region *region, const char *pages)
 {
-    return (unsigned)((size_t)(pages - region->base) / OS_PAGE_SIZE);
+    return narrow(unsigned, (size_t)(pages - region->base) / OS_PAGE_SIZE);
 }
 
 /* Grows a run into the free pages after it. They are in the region, so the page map has their
@@ -104,7 +104,7 @@ bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, voi
     os_lock_take(&pages_lock);
     grown = more <= REGION_SIZE && working_set_fits(more) &&
             region_extend(region, page_in_region(region, run + bytes),
-                          (unsigned)(more / OS_PAGE_SIZE), &dirty);
+                          narrow(unsigned, more / OS_PAGE_SIZE), &dirty);
     if (grown)
         working_set_took(RUNS, more, dirty * OS_PAGE_SIZE);
     os_lock_release(&pages_lock);
@@ -115,13 +115,14 @@ bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, voi
 
 void run_put(struct region *region, const char *pages, size_t bytes)
 {
-    region_free(region, page_in_region(region, pages), (unsigned)(bytes / OS_PAGE_SIZE));
+    region_free(region, page_in_region(region, pages), narrow(unsigned, bytes / OS_PAGE_SIZE));
     working_set_freed(RUNS, bytes);
 }
 
 void run_put_clean(struct region *region, const char *pages, size_t bytes)
 {
-    region_free_clean(region, page_in_region(region, pages), (unsigned)(bytes / OS_PAGE_SIZE));
+    region_free_clean(region, page_in_region(region, pages),
+                      narrow(unsigned, bytes / OS_PAGE_SIZE));
 }
 
 void run_shrink(struct region *region, char *run, size_t bytes, size_t wanted)

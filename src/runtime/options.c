@@ -265,7 +265,7 @@ static void set_hardened(uint64_t wanted)
 
 static void set_max_extension(uint64_t units)
 {
-    store_relaxed(&scm_max_extension, (uint32_t)units);
+    store_relaxed(&scm_max_extension, narrow(uint32_t, units));
 }
 
 static void apply_rseq(void)

@@ -40,6 +40,7 @@ enum { EXPIRY_COUNTS_EXTENSION = 0 };
 #define EXPIRY_COUNT_FINALIZERS 32
 #define EXPIRY_COUNT_REGION     33
 #define EXPIRY_COUNT_SUSPECT    34
+_Static_assert(EXPIRY_COUNT_SUSPECT < 1 << (32 - EXPIRY_COUNT_BITS), "a word has the number");
 
 /* `word` is the lower half of `both`, in either order of bytes. */
 union expiry_count {

@@ -67,7 +67,7 @@ int scm_set_finalizer(void *object, int number)
     uint32_t *place, word;
 
     if (number < -1 || number >= EXPIRY_COUNT_FINALIZERS ||
-        (number >= 0 && !finalizer_of(number + 1))) {
+        (number >= 0 && !finalizer_of((unsigned)number + 1))) {
         os_report("scm_set_finalizer: finalizer %d is not registered (object %p)", number, object);
         return EINVAL;
     }

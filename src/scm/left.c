@@ -192,7 +192,7 @@ static void first_page_begins_at_0(struct scm_thread *orphan)
 
     for (uint64_t i = orphan->begin; i < page->count; i++)
         page->descriptors[i - orphan->begin] = page->descriptors[i];
-    page->count -= orphan->begin;
+    page->count -= narrow(uint32_t, orphan->begin);
     orphan->counts.taken += orphan->begin;
     orphan->begin = 0;
 }

@@ -236,7 +236,7 @@ int scm_global_refresh(void *object, unsigned extension)
 /* Converts milliseconds to units, rounded up. UINT_MAX exceeds any option. */
 static unsigned units_of(const struct scm_clock *clock, unsigned milliseconds)
 {
-    return (unsigned)(((uint64_t)milliseconds * 1000000 + clock->period - 1) / clock->period);
+    return narrow(unsigned, ((uint64_t)milliseconds * 1000000 + clock->period - 1) / clock->period);
 }
 
 /* Refreshes by the present time of the clock. Sweeps a list of a passed date that is in the way. */

@@ -49,7 +49,8 @@ static void page_join(struct scm_thread *self, struct region *region, struct reg
     page->next = first ? first->next : NULL;
     if (first)
         first->next = page;
-    region->pages += region->pages < REGION_SMALLS;
+    if (region->pages < REGION_SMALLS)
+        region->pages++;
     count_add(&self->counts.region_bytes, (int64_t)slab_object_bytes(slab_known(page)));
 }
 

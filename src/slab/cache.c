@@ -111,7 +111,7 @@ static unsigned objects_in(const struct prudence_cache *cache, const struct cach
     size_t room = color_room(cache, body),
            colored = bytes > room ? (bytes - room) / body->stride : 0;
 
-    return (unsigned)max_size(colored, min_size(bytes / body->stride, SLAB_OBJECTS_MIN));
+    return narrow(unsigned, max_size(colored, min_size(bytes / body->stride, SLAB_OBJECTS_MIN)));
 }
 
 /* Returns the bytes that the objects of a slab of `bytes` leave over. */
@@ -227,13 +227,14 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
 
     name_copy(cache->name, CACHE_NAME_SIZE, name);
     cache->domain = layout->domain ? layout->domain : gp_default_domain();
-    cache->flags = (uint16_t)(layout->flags | (gp_sifts(cache->domain) ? CACHE_SIFTED : 0));
-    cache->object_size = (uint32_t)layout->object_size;
-    cache->alignment = (uint16_t)alignment_of(layout);
+    cache->flags = narrow(uint16_t, layout->flags | (gp_sifts(cache->domain) ? CACHE_SIFTED : 0) |
+                                        (layout->constructor ? CACHE_CONSTRUCTED : 0));
+    cache->object_size = narrow(uint32_t, layout->object_size);
+    cache->alignment = narrow(uint16_t, alignment_of(layout));
     cache->named = layout->named;
     cache->common = layout->common;
     cache->extensions = extensions_wanted(layout, &of_slabs);
-    cache->slab_extensions = (uint16_t)of_slabs;
+    cache->slab_extensions = narrow(uint16_t, of_slabs);
     cache->fast_percpu = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
     cache->cpus = os_percpu_rseq ? os_cpu_count() : 0;
@@ -252,10 +253,11 @@ static void body_apply(struct cache_body *body, const struct prudence_cache *cac
     if (layout->no_cpu_caches) {
         body->capacity = 1;
         body->stride = OS_PAGE_SIZE;
-        body->margin = (uint32_t)slab_margin;
+        body->margin = narrow(uint32_t, slab_margin);
         return;
     }
-    body->redzone = (uint16_t)(layout->flags & CACHE_CLOSED ? cache->alignment : slab_redzone);
+    body->redzone =
+        narrow(uint16_t, layout->flags & CACHE_CLOSED ? cache->alignment : slab_redzone);
     body->stride = round_up(layout->object_size + body->redzone, (size_t)cache->alignment);
     body->stride = max_size(skewed(cache, body->stride), 2); /* see grid_of */
     body->line_objects = line_objects(body->stride);

@@ -81,7 +81,7 @@ struct prudence_cache {
     uint64_t number;     /* unique among all caches ever made; grows along the list */
     uint32_t cold_round; /* of all cold caches, when this one was last looked at; atomic */
     uint16_t alignment;
-    uint16_t flags;
+    uint16_t flags; /* CACHE_FLAGS */
     char name[CACHE_NAME_SIZE];
 };
 
@@ -135,10 +135,21 @@ struct cache_body {
 #define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */
 #define CACHE_ROOMY         (1u << 6) /* of at least ROOMY_BYTES_MIN, which leave little over */
 #define CACHE_SIFTED        (1u << 7) /* the domain tells of single objects (gp_sifts) */
+#define CACHE_CONSTRUCTED   (1u << 8) /* has a constructor */
 
-_Static_assert((CACHE_TYPESAFE ^ CACHE_DESTRUCT_SOON ^ CACHE_CLOSED ^ CACHE_DENSE ^ CACHE_OWN ^
-                CACHE_COMMON ^ CACHE_ROOMY ^ CACHE_SIFTED) == (1u << 8) - 1,
-               "each flag has a bit of its own");
+/* All flags. A flag that an embedder of the slab layer needs belongs here too. */
+#define CACHE_FLAGS                                                                                \
+    (CACHE_TYPESAFE ^ CACHE_DESTRUCT_SOON ^ CACHE_CLOSED ^ CACHE_DENSE ^ CACHE_OWN ^               \
+     CACHE_COMMON ^ CACHE_ROOMY ^ CACHE_SIFTED ^ CACHE_CONSTRUCTED)
+
+_Static_assert(CACHE_FLAGS == (1u << 9) - 1, "each flag has a bit of its own");
+_Static_assert(FIELD_HOLDS(struct prudence_cache, flags, CACHE_FLAGS), "no flag is cut off");
+_Static_assert(FIELD_HOLDS(struct prudence_cache, state, CACHE_DESTROYED), "nor a state");
+_Static_assert(FIELD_HOLDS(struct prudence_cache, object_size, OBJECT_SIZE_MAX), "nor a size");
+_Static_assert(FIELD_HOLDS(struct prudence_cache, alignment, OS_PAGE_SIZE), "nor an alignment");
+_Static_assert(FIELD_HOLDS(struct prudence_cache, slab_extensions, (1u << OS_EXTENSIONS) - 1),
+               "nor an extension");
+_Static_assert(FIELD_HOLDS(struct cache_body, window_wish, WINDOW_WANTED), "nor a wish");
 
 /* Returns the body of a cache that other threads may make warm meanwhile. Acquire: pairs with
  * warm() in cache.c. */
@@ -194,7 +205,7 @@ static inline bool cache_is_locked(const struct prudence_cache *cache)
 /* Parameters of cache_create() (cache.h). */
 struct cache_layout {
     size_t object_size, alignment;
-    unsigned flags;
+    uint16_t flags; /* CACHE_FLAGS, except those that cache_create() sets */
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context);
     void *context;

@@ -55,6 +55,7 @@ struct cpu_cache {
     uint64_t reserved; /* the tail up to which the account covers objects; >= tail */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
+_Static_assert(OS_CACHE_OBJECTS_MAX <= STACK_COUNT_MASK, "the word of a stack has its count");
 
 static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
 {

@@ -182,7 +182,7 @@ static void begin_in_cache(struct prudence_cache *cache, unsigned number)
         close_path(&cache->body->slab_percpu);
         /* Pairs with slab_init(). Only the lock's holder writes: RISC-V has no atomic or here. */
         store_release(&cache->slab_extensions,
-                      (uint16_t)(cache->slab_extensions | EXTENSION_BIT(number)));
+                      narrow(uint16_t, cache->slab_extensions | EXTENSION_BIT(number)));
     }
     __atomic_fetch_or(&cache->extensions, EXTENSION_BIT(number), __ATOMIC_RELEASE);
 }

@@ -153,10 +153,10 @@ void latent_cache_close(struct prudence_cache *cache, struct cpu_cache *cpu)
         return;
     *batch = (struct batch){.end = tail, .cookie = cookie};
     store_relaxed(&cpu->closed_cookie.value, cookie.value);
-    os_event_until(close, cache, (unsigned)(tail - cpu->closed), cookie);
+    os_event_until(close, cache, narrow(unsigned, tail - cpu->closed), cookie);
     if (GP_CALLERS_DRIVE)
         limit_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->body->stride);
-    gp_note_closed((unsigned)(tail - cpu->closed), cache->body->stride);
+    gp_note_closed(narrow(unsigned, tail - cpu->closed), cache->body->stride);
     store_release(&cpu->closed, tail); /* pairs with the acquires in preflush.c and stats.c */
     latent_cache_set_stop(cpu, batch_of(cache, cpu));
 }
@@ -177,14 +177,17 @@ static uint16_t batches_to_skip(const struct prudence_cache *cache, struct cpu_c
 {
     size_t most, least;
 
-    cpu->tried_early = (uint16_t)(tried == GP_LATER ? cpu->tried_early + 1 : 0);
+    if (tried != GP_LATER)
+        cpu->tried_early = 0;
+    else if (cpu->tried_early < LOOK_AGAIN_OBJECTS) /* at least `most` of any cache */
+        cpu->tried_early++;
     if (tried == GP_OVER)
         return 0;
     if (tried == GP_REFUSED)
         return TRY_AGAIN_AFTER;
     most = (LOOK_AGAIN_OBJECTS - 1) / cache->body->batch;
     least = (max_size(LOOK_AGAIN_BYTES / cache->body->stride, 1) - 1) / cache->body->batch;
-    return (uint16_t)(tried == GP_OTHERS ? most : min_size(least + cpu->tried_early, most));
+    return narrow(uint16_t, tried == GP_OTHERS ? most : min_size(least + cpu->tried_early, most));
 }
 
 /*

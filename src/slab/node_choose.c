@@ -32,7 +32,7 @@ static unsigned may_leave(const struct slab *slab, unsigned lasts)
 {
     int32_t count = load_relaxed(&slab->may_leave);
 
-    return count < 0 ? 0 : min_size((unsigned)count, lasts);
+    return count < 0 ? 0 : (unsigned)min_size((unsigned)count, lasts);
 }
 
 bool slab_spares_latent READ_MOSTLY = false;

@@ -17,6 +17,7 @@ enum slab_list {
     SLAB_RETIRED,  /* freed lone object; the next thread that leaves takes it out */
     SLAB_LISTS,
 };
+_Static_assert(FIELD_HOLDS(struct slab, list, SLAB_LISTS), "no list is cut off");
 
 /* Counters of a node, written under the lock. */
 struct node_counts {

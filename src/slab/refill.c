@@ -18,6 +18,7 @@
 #include "slab/slab.h"
 
 #define UNMERGED_MAX 16 /* so often doubled, a batch is more than half of any cache */
+_Static_assert(FIELD_HOLDS(struct cpu_cache, unmerged_refills, UNMERGED_MAX), "none is lost");
 
 /*
  * Returns the objects that a refill brings to an object cache at most. Where closed batches will

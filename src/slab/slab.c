@@ -94,7 +94,7 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     slab->cache = cache;
     slab->capacity = capacity;
     slab->bytes = bytes;
-    slab->node = (uint16_t)node;
+    slab->node = narrow(uint16_t, node);
     slab->grid = grid_of(capacity > 1 ? cache->body->stride : bytes, capacity);
     slab->extensions = load_acquire(&cache->slab_extensions); /* before the path that it closes */
     slab->fast_percpu = load_relaxed(&cache->body->slab_percpu);
@@ -140,7 +140,7 @@ static unsigned capacity_of(const struct prudence_cache *cache, size_t bytes)
 {
     return bytes == cache->body->slab_bytes || cache->body->capacity == 1
                ? cache->body->capacity
-               : (unsigned)(bytes / cache->body->stride);
+               : narrow(unsigned, bytes / cache->body->stride);
 }
 
 /* Makes a slab that is on no list yet and whose objects are all free. The `margin` bytes on both
@@ -163,7 +163,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
     if (capacity == cache->body->capacity && !window_around(slab))
         slab->base += next_color_offset(cache);
     slab_init(slab, cache, os_pages_node(slab->pages, node), capacity, bytes);
-    slab->margin_pages = (uint8_t)(margin / OS_PAGE_SIZE);
+    slab->margin_pages = narrow(uint8_t, margin / OS_PAGE_SIZE);
     if (margin > cache->body->margin)
         slab->extensions |= slab_first.extension;
     if (slab_complete(slab))

@@ -84,7 +84,7 @@ struct hash_table *hash_make(const char *what, const char *name,
     if (!table)
         return NULL;
     __builtin_memset(table, 0, bytes);
-    table->counter_mask = (unsigned)counters - 1;
+    table->counter_mask = narrow(unsigned, counters - 1);
     table->flags = attr->flags;
     orders_of(table, attr);
     if (!hash_make_parts(table, name, attr->domain)) {

@@ -155,7 +155,7 @@ static void *walk_from(struct prudence_id_table_walk *walk, uint64_t from)
 
         if (object) {
             tell_acquire(&view_words(view)[i]);
-            walk->id = (uint32_t)i;
+            walk->id = narrow(uint32_t, i);
             return object;
         }
     }
@@ -260,7 +260,7 @@ int prudence_id_table_add(struct prudence_id_table *public, void *object, uint32
         if (!id_table_grow(table, full))
             return ENOMEM;
     }
-    *id = (uint32_t)number;
+    *id = narrow(uint32_t, number);
     id_table_publish(&view_words(full)[number], object);
     count_add(&table->objects, 1);
     os_lock_release(&table->lock);

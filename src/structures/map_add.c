@@ -131,7 +131,7 @@ static enum round map_add_grow(struct map_update *update, const struct map_place
                                struct map_node *node, uint8_t byte)
 {
     const unsigned capacity = map_capacity[node->kind], live = load_relaxed(&node->live);
-    const unsigned kind = node->kind + (live > capacity - capacity / 4);
+    const unsigned kind = node->kind + (live > capacity - capacity / 4 ? 1u : 0u);
     struct map_node *fresh;
 
     if (!map_update_want(update, kind, 1))

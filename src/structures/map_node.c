@@ -48,19 +48,20 @@ void map_node_append(struct map_node *node, uint8_t byte, uintptr_t link)
     if (node->kind == MAP_ALL)
         return;
     if (node->kind == MAP_NINETY)
-        store_release(&map_table(node)[byte], (uint8_t)(slot + 1)); /* like `used` for lists */
+        store_release(&map_table(node)[byte],
+                      narrow(uint8_t, slot + 1)); /* like `used` for lists */
     else
         store_relaxed(&map_words(node)[slot / 8],
                       load_relaxed(&map_words(node)[slot / 8]) | (uint64_t)byte << 8 * (slot % 8));
     /* Release: a reader that counts on the slot sees the byte, the link, and the content of the
      * object. */
-    store_release(&node->used, (uint8_t)(slot + 1));
+    store_release(&node->used, narrow(uint8_t, slot + 1));
 }
 
 void map_node_init(struct map_node *node, unsigned kind, uint64_t prefix)
 {
     __builtin_memset(node, 0, map_node_bytes(kind));
-    node->kind = (uint8_t)kind;
+    node->kind = narrow(uint8_t, kind);
     node->prefix = prefix;
 }
 

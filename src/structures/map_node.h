@@ -48,6 +48,7 @@ struct map_node {
     uint64_t prefix; /* the first byte highest; the lowest byte is the length */
     uintptr_t end;
 };
+_Static_assert(FIELD_HOLDS(struct map_node, kind, MAP_KINDS), "no kind is cut off");
 
 /* Returns the words after the node: the bytes of slots, then the links. */
 static inline uint64_t *map_words(struct map_node *node)
@@ -206,7 +207,7 @@ unsigned map_node_next_byte(struct map_node *node, unsigned from, unsigned flip,
  * thread can find the node yet. */
 static inline void map_count_link(struct map_node *node)
 {
-    store_relaxed(&node->live, (uint16_t)(load_relaxed(&node->live) + 1));
+    store_relaxed(&node->live, narrow(uint16_t, load_relaxed(&node->live) + 1));
 }
 
 /* Appends a slot for a byte that has none. The node has room. */

@@ -137,7 +137,7 @@ static enum round take_out(struct map_update *update, const struct way *way)
     }
     /* Release: a thread that finds the key gone also sees earlier stores of the removing thread. */
     store_release(way->anchor.slot, 0);
-    store_relaxed(&node->live, (uint16_t)(node->live - 1));
+    store_relaxed(&node->live, narrow(uint16_t, node->live - 1));
     if (way->anchor_link != way->link)
         unlink_line(update, map_inner(way->anchor_link));
     update->untidy = !top && map_tidy_is_wanted(node);

@@ -62,7 +62,7 @@ static uintptr_t take_from_list(struct prudence_map_walk *walk, struct step *ste
         unsigned byte = map_byte_in_list(step->node, i);
 
         set[byte / 64] |= (uint64_t)(byte >= step->from) << byte % 64;
-        slot_of[byte] = (uint8_t)i;
+        slot_of[byte] = narrow(uint8_t, i);
     }
     for (unsigned word = 0; word < 4; word++) {
         for (uint64_t rest = set[word]; rest; rest &= rest - 1) {
@@ -88,7 +88,7 @@ static uintptr_t take_from_table(struct prudence_map_walk *walk, struct step *st
         uintptr_t link = 0;
         unsigned byte = map_node_next_byte(step->node, step->from, ABOVE, &link);
 
-        step->from = min_size(byte + 1, MAP_NO_BYTE);
+        step->from = (unsigned)min_size(byte + 1, MAP_NO_BYTE);
         if (!link || !map_is_object(link))
             return link;
         map_walk_take(walk, link);

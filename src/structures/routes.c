@@ -57,7 +57,7 @@ void route_table_shape(struct route_table *table, enum prudence_routes_family fa
         if (table->sizes[size] <
             table->node_front + sizeof(struct route_node) + words * sizeof(uint64_t))
             size++;
-        table->size_of_words[words - 1] = (unsigned char)size;
+        table->size_of_words[words - 1] = narrow(unsigned char, size);
     }
 }
 

@@ -22,6 +22,7 @@ struct prudence_cache;
 #define VIEW_ORDER_SMALL 6u /* the smallest order */
 #define VIEW_ORDER_PAGE  9u /* the next one */
 #define VIEW_ORDER_MOST  40u
+_Static_assert(VIEW_ORDER_MOST <= VIEW_ORDER_MASK, "a view has its order");
 
 struct views {
     struct prudence_cache *small, *pages;

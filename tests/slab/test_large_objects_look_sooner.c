@@ -10,6 +10,8 @@
 #include "support/slab_test.h"
 #include "support/told_readers.h"
 
+#define LOOKS (2 * UINT16_MAX) /* more than are counted */
+
 static void *objects[OBJECTS_MAX];
 static struct prudence_cache *cache;
 
@@ -99,12 +101,13 @@ TEST(large_objects_after_256_kilobytes, make_domain, destroy_domain)
     asked_then_answered(OBJECT_SIZE_MAX, 16, 0);
 }
 
-/* The next question may not be asked yet. Each look in a row passes over one batch more. */
+/* The next question may not be asked yet. Each look in a row passes over one batch more, up to
+ * `most`, and stays there. */
 static void early_looks(size_t size, unsigned room, unsigned first, unsigned most)
 {
     make_cache(size, room);
     question(false);
-    for (unsigned i = 0; i < 40; i++)
+    for (unsigned i = 0; i < LOOKS; i++)
         assert_int_equal(passed_over(), min_size(first + i, most));
     question(true);
     assert_int_equal(passed_over(), first - 1);

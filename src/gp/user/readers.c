@@ -292,7 +292,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
 static bool table_grow(unsigned index)
 {
     struct table *old = thread_table;
-    unsigned size = (unsigned)round_up(index + 1, TABLE_STEP);
+    unsigned size = narrow(unsigned, round_up((size_t)index + 1, TABLE_STEP));
     struct table *table = os_meta_alloc(table_bytes(size));
 
     if (!table)

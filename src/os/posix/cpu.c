@@ -91,7 +91,7 @@ static unsigned cpus_possible(void)
 
 static void cpu_is_on_node(unsigned cpu, unsigned node)
 {
-    node_of_cpu[cpu] = (uint8_t)node;
+    node_of_cpu[cpu] = narrow(uint8_t, node);
 }
 
 static void nodes_read(void)
@@ -123,7 +123,7 @@ void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
     node_count = nodes;
     injected_current = current;
     for (unsigned cpu = 0; cpu < cpus; cpu++)
-        node_of_cpu[cpu] = (uint8_t)(cpu * nodes / cpus);
+        node_of_cpu[cpu] = narrow(uint8_t, cpu * nodes / cpus);
 }
 
 unsigned os_cpu_count(void)

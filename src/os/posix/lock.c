@@ -137,7 +137,7 @@ void os_lock_note_taken(const struct os_lock *lock)
 {
     if (os_lock_forking)
         return;
-    for (int rank = lock->rank + 1; rank < OS_RANK_COUNT; rank++)
+    for (unsigned rank = lock->rank + 1; rank < OS_RANK_COUNT; rank++)
         debug_assert(held_of_rank[rank] == 0);
     os_lock_note_tried(lock);
 }

@@ -95,7 +95,7 @@ static void attributes_set(pthread_attr_t *attributes, int want, int cpu, size_t
         pthread_attr_setstacksize(attributes, stack);
     if (want >= WANT_CPU && cpu >= 0 && cpu < CPU_SETSIZE) {
         CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
+        CPU_SET((unsigned)cpu, &one);
         attributes_set_cpus(attributes, &one);
     } else if (want >= WANT_PROCESS_CPUS && process_cpus_known) {
         attributes_set_cpus(attributes, &process_cpus);

@@ -89,7 +89,8 @@ void decay_fork_child(void)
 /* Returns false if there is more. */
 static bool decay_nodes(struct prudence_cache *cache, unsigned *moves)
 {
-    unsigned most = (unsigned)(load_relaxed(&cache->body->slabs_now) / NODE_SLABS_A_VISIT) + 2;
+    unsigned most =
+        narrow(unsigned, load_relaxed(&cache->body->slabs_now) / NODE_SLABS_A_VISIT) + 2;
 
     for (unsigned i = 0; i < os_node_count(); i++) {
         while (node_decay(cache, &cache->body->nodes[i])) {

@@ -506,7 +506,7 @@ static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cac
     else if ((word != before || deferred) &&
              (unwanted < count / 2 || unwanted * cache->body->stride < UNWANTED_LEAST))
         unwanted = 0;
-    place->unwanted = (unsigned)unwanted;
+    place->unwanted = narrow(unsigned, unwanted);
     place->left += (count - unwanted) * cache->body->stride;
 }
 

@@ -37,17 +37,6 @@
 #define FIRST_BYTES ((size_t)288 << 10) /* pages that the program will fault in again */
 #define FIRST_LEAST ((size_t)36 << 10)  /* least size of a large block */
 
-struct leaver;
-
-struct rest {
-    struct leaver *leaver; /* lies in the memory that was the slab's */
-    char *pages;
-    size_t bytes, front, size; /* of all pages; before the block; of the block */
-    size_t kept;               /* bytes that have memory */
-    bool first;                /* one of the first blocks */
-    bool aside;                /* all pages are set aside, as for each first block at rest */
-};
-
 /* A block on its way to rest, or back to the page source. */
 struct leaver {
     struct page_job job;
@@ -58,8 +47,8 @@ _Static_assert(sizeof(struct leaver) <= sizeof(struct slab), "there is room for 
 
 static struct os_lock large_guard_lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct rest first_rests[LARGE_GUARD_FIRST_MOST];
-static struct rest *rests = first_rests; /* replaced by a larger queue with the option */
-static unsigned room = LARGE_GUARD_FIRST_MOST;
+struct rest *large_guard_rests = first_rests; /* replaced by a larger queue with the option */
+unsigned large_guard_room = LARGE_GUARD_FIRST_MOST;
 static unsigned oldest_block, count;
 static size_t guarded_bytes, kept_bytes;
 
@@ -79,16 +68,17 @@ static void start_first(unsigned blocks)
 void large_guard_start(void)
 {
     bool wanted = large_guard_wanted && !annotate_on;
-    struct rest *more =
-        wanted && room < REST_BLOCKS ? os_meta_alloc(REST_BLOCKS * sizeof *rests) : NULL;
+    struct rest *more = wanted && large_guard_room < REST_BLOCKS
+                            ? os_meta_alloc(REST_BLOCKS * sizeof *large_guard_rests)
+                            : NULL;
 
     if (more) {
-        rests = more;
-        room = REST_BLOCKS;
+        large_guard_rests = more;
+        large_guard_room = REST_BLOCKS;
     }
-    if (wanted && room < REST_BLOCKS)
+    if (wanted && large_guard_room < REST_BLOCKS)
         os_report("option 'guard_large': no memory; large blocks are not guarded");
-    slab_margin = wanted && room == REST_BLOCKS ? os_page_size : 0;
+    slab_margin = wanted && large_guard_room == REST_BLOCKS ? os_page_size : 0;
     start_first(slab_margin || annotate_on ? 0 : narrow(unsigned, large_guard_first));
 }
 
@@ -140,11 +130,12 @@ static bool large_guard_take_oldest(const struct rest *more, struct rest *rest)
     bool taken;
 
     os_lock_take(&large_guard_lock);
-    taken = count && (!more || count == room || guarded_bytes + more->bytes > REST_BYTES ||
-                      kept_bytes + more->kept > KEPT_BYTES);
+    taken =
+        count && (!more || count == large_guard_room || guarded_bytes + more->bytes > REST_BYTES ||
+                  kept_bytes + more->kept > KEPT_BYTES);
     if (taken) {
-        *rest = rests[oldest_block];
-        oldest_block = (oldest_block + 1) % room;
+        *rest = large_guard_rests[oldest_block];
+        oldest_block = (oldest_block + 1) % large_guard_room;
         count--;
         guarded_bytes -= rest->bytes;
         kept_bytes -= rest->kept;
@@ -158,9 +149,9 @@ static bool large_guard_put(const struct rest *rest)
     bool fits;
 
     os_lock_take(&large_guard_lock);
-    fits = count < room;
+    fits = count < large_guard_room;
     if (fits) {
-        rests[(oldest_block + count) % room] = *rest;
+        large_guard_rests[(oldest_block + count) % large_guard_room] = *rest;
         count++;
         guarded_bytes += rest->bytes;
         kept_bytes += rest->kept;
@@ -321,9 +312,10 @@ static void let_all_go(void)
 
 static const struct rest *rest_at(const char *address)
 {
-    for (unsigned i = 0; i < room; i++)
-        if (address >= rests[i].pages && address < rests[i].pages + rests[i].bytes)
-            return &rests[i];
+    for (unsigned i = 0; i < large_guard_room; i++)
+        if (address >= large_guard_rests[i].pages &&
+            address < large_guard_rests[i].pages + large_guard_rests[i].bytes)
+            return &large_guard_rests[i];
     return NULL;
 }
 

@@ -45,13 +45,13 @@ struct sample {
     uint64_t since; /* ns; time of the allocation or deferral */
 };
 
-static uint64_t dropped; /* atomic */
+uint64_t profile_samples_dropped; /* atomic */
 
 __thread const void *profile_entry;
 
 uint64_t profile_dropped(void)
 {
-    return load_relaxed(&dropped);
+    return load_relaxed(&profile_samples_dropped);
 }
 
 void profile_start(void)
@@ -164,7 +164,7 @@ static struct sample *sample_make(const struct prudence_cache *cache, size_t siz
     struct sample *sample = site ? os_meta_alloc(sizeof *sample) : NULL;
 
     if (!sample) {
-        add_relaxed(&dropped, 1);
+        add_relaxed(&profile_samples_dropped, 1);
         return NULL;
     }
     *sample = (struct sample){.allocated_by = site,
@@ -178,7 +178,7 @@ static struct sample *sample_make(const struct prudence_cache *cache, size_t siz
 static void drop(struct sample *sample)
 {
     if (sample)
-        add_relaxed(&dropped, 1);
+        add_relaxed(&profile_samples_dropped, 1);
     sample_free(sample);
 }
 
@@ -227,7 +227,7 @@ static void profile_deferred(struct slab *slab, void *object, const char *what)
     if (sample->deferred_by)
         profile_site_begins(sample->deferred_by, sample->objects, sample->size);
     else
-        add_relaxed(&dropped, 1);
+        add_relaxed(&profile_samples_dropped, 1);
 }
 
 static bool profile_safe(struct slab *slab, void *object)

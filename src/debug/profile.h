@@ -22,6 +22,7 @@ bool profile_keeps_from(uint64_t rate);
 
 /* Returns the number of samples dropped for lack of memory. */
 uint64_t profile_dropped(void);
+extern uint64_t profile_samples_dropped; /* the same; watchers read it */
 
 /* Frame address of the library's function that allocates, so that a trace can skip the calls below;
  * NULL if unknown. Valid only while that function runs. */

@@ -17,24 +17,22 @@
 #include "debug/stack_depot.h"
 #include "os/os.h"
 
-#define BUCKETS ((size_t)1 << 12)
-
-static struct profile_site **buckets; /* atomic words */
+struct profile_site **profile_site_buckets;
 
 bool profile_sites_start(void)
 {
-    if (!buckets)
-        buckets = os_meta_alloc(BUCKETS * sizeof(struct profile_site *));
-    return buckets != NULL;
+    if (!profile_site_buckets)
+        profile_site_buckets = os_meta_alloc(SITE_BUCKETS * sizeof(struct profile_site *));
+    return profile_site_buckets != NULL;
 }
 
 static struct profile_site **bucket_of(uint32_t trace, uint64_t cache_number, enum site_role role)
 {
     uint64_t hash = (trace + cache_number * 31 + (uint64_t)role) * UINT64_C(0x9e3779b97f4a7c15);
 
-    return &buckets[hash >> 52];
+    return &profile_site_buckets[hash >> 52];
 }
-_Static_assert(BUCKETS == (size_t)1 << (64 - 52), "a bucket is the upper bits of a hash");
+_Static_assert(SITE_BUCKETS == (size_t)1 << (64 - 52), "a bucket is the upper bits of a hash");
 
 static struct profile_site *profile_sites_find(struct profile_site **bucket, uint32_t trace,
                                                uint64_t cache_number, enum site_role role)
@@ -127,7 +125,8 @@ void profile_site_resized(struct profile_site *site, uint64_t objects, size_t be
 
 void profile_sites_visit(void (*visit)(const struct profile_site *site, void *data), void *data)
 {
-    for (size_t i = 0; buckets && i < BUCKETS; i++)
-        for (const struct profile_site *site = load_acquire(&buckets[i]); site; site = site->next)
+    for (size_t i = 0; profile_site_buckets && i < SITE_BUCKETS; i++)
+        for (const struct profile_site *site = load_acquire(&profile_site_buckets[i]); site;
+             site = site->next)
             visit(site, data);
 }

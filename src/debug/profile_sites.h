@@ -29,6 +29,10 @@ struct profile_site {
     char cache[CACHE_NAME_SIZE];
 };
 
+#define SITE_BUCKETS ((size_t)1 << 12)
+/* Lists of sites, by hash; atomic words, made by profile_sites_start(). Watchers read them. */
+extern struct profile_site **profile_site_buckets;
+
 /* Makes the table. Returns false without memory. */
 bool profile_sites_start(void);
 

@@ -15,27 +15,9 @@
 #include "debug/stack_depot.h"
 #include "os/os.h"
 
-#define DEPOT_BYTES ((size_t)16 << 20)
-#define DEPOT_WORDS (DEPOT_BYTES / sizeof(uint64_t))
-#define BUCKETS     ((size_t)1 << 14)
-
 _Static_assert(DEPOT_WORDS < (UINT64_C(1) << TRACE_BITS), "a place is a trace's number");
 
-struct trace {
-    uint32_t next; /* next in the bucket; 0 if none */
-    uint32_t hash;
-    uint64_t count;
-    void *frames[];
-};
-
-/* Made when the first trace is kept, so that a process without traces has no memory here to lock
- * (mlockall). */
-struct depot {
-    uint32_t buckets[BUCKETS]; /* atomic */
-    uint64_t words[DEPOT_WORDS];
-};
-
-static struct depot *depot;
+struct depot *stack_depot_kept;
 static uint64_t depot_used; /* words handed out; atomic */
 
 static struct trace *trace_at(struct depot *of, uint32_t number)
@@ -46,12 +28,12 @@ static struct trace *trace_at(struct depot *of, uint32_t number)
 /* Returns the stack depot, made at first use, or NULL without memory. */
 static struct depot *stack_depot_ready(void)
 {
-    struct depot *none = NULL, *made = load_acquire(&depot);
+    struct depot *none = NULL, *made = load_acquire(&stack_depot_kept);
 
     if (likely(made != NULL))
         return made;
     made = os_meta_alloc(sizeof *made);
-    if (made && !compare_exchange(&depot, &none, made)) {
+    if (made && !compare_exchange(&stack_depot_kept, &none, made)) {
         os_meta_free(made, sizeof *made);
         made = none;
     } else if (made) {
@@ -83,7 +65,7 @@ static bool has_frames(const struct trace *trace, void *const *frames)
 static uint32_t stack_depot_find(struct depot *in, uint32_t hash, void *const *frames,
                                  unsigned count)
 {
-    uint32_t number = load_acquire(&in->buckets[hash % BUCKETS]);
+    uint32_t number = load_acquire(&in->buckets[hash % DEPOT_BUCKETS]);
 
     while (number) {
         const struct trace *trace = trace_at(in, number);
@@ -112,8 +94,8 @@ static uint32_t stack_depot_add(struct depot *to, uint32_t hash, void *const *fr
     trace->hash = hash;
     trace->count = count;
     copy_unseen(trace->frames, frames, count * sizeof *frames);
-    trace->next = load_relaxed(&to->buckets[hash % BUCKETS]);
-    while (!compare_exchange(&to->buckets[hash % BUCKETS], &trace->next, (uint32_t)place))
+    trace->next = load_relaxed(&to->buckets[hash % DEPOT_BUCKETS]);
+    while (!compare_exchange(&to->buckets[hash % DEPOT_BUCKETS], &trace->next, (uint32_t)place))
         ;
     return (uint32_t)place;
 }
@@ -153,7 +135,7 @@ uint32_t stack_depot_from(const void *frame_address)
 
 unsigned stack_depot_trace(uint32_t number, void *const **frames)
 {
-    struct depot *made = load_acquire(&depot);
+    struct depot *made = load_acquire(&stack_depot_kept);
 
     if (!number || !made)
         return 0;
@@ -169,7 +151,7 @@ void stack_depot_print(const char *title, uint32_t number)
 
 void stack_depot_print_frames(uint32_t number)
 {
-    struct depot *made = load_acquire(&depot);
+    struct depot *made = load_acquire(&stack_depot_kept);
 
     if (number && made)
         os_trace_print(trace_at(made, number)->frames, (unsigned)trace_at(made, number)->count);

@@ -7,6 +7,25 @@
 
 #define TRACE_BITS 30 /* of the number of a trace */
 
+#define DEPOT_BYTES   ((size_t)16 << 20)
+#define DEPOT_WORDS   (DEPOT_BYTES / sizeof(uint64_t))
+#define DEPOT_BUCKETS ((size_t)1 << 14)
+
+struct trace {
+    uint32_t next; /* next in the bucket; 0 if none */
+    uint32_t hash;
+    uint64_t count;
+    void *frames[];
+};
+
+/* Made when the first trace is kept, so that a process without traces has no memory here to lock
+ * (mlockall). */
+struct depot {
+    uint32_t buckets[DEPOT_BUCKETS]; /* atomic */
+    uint64_t words[DEPOT_WORDS];
+};
+extern struct depot *stack_depot_kept; /* atomic; watchers read it */
+
 /* Returns the number of the trace that led here, or 0 if unknown. */
 uint32_t stack_depot_here(void);
 

@@ -202,8 +202,6 @@ struct excess {
 };
 bool working_set_excess(struct excess *excess, bool all_of_it);
 void working_set_stats(struct os_pages_stats *stats);
-struct pages_words;
-void working_set_words(struct pages_words *words);
 
 /* --- purge.c; without pages_lock. A thread that holds something purges nothing until later. --- */
 size_t purge(const struct excess *excess);

@@ -215,12 +215,6 @@ void os_pages_stats(struct os_pages_stats *stats)
     stats->metadata = metadata_bytes();
 }
 
-void pages_words(struct pages_words *words)
-{
-    working_set_words(words);
-    words->metadata = metadata_word();
-}
-
 bool pages_try_stats(struct os_pages_stats *stats)
 {
     if (!os_lock_try(&pages_lock))

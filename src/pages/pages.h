@@ -12,11 +12,11 @@ struct os_pages_stats;
 bool pages_try_stats(struct os_pages_stats *stats);
 
 /* Addresses of the figures of os_pages_stats, for programs that read this process's memory
- * (runtime/export.c). */
+ * (runtime/watch_table.c). */
 struct pages_words {
-    const uint64_t *used, *used_peak, *retained, *metadata;
+    const uint64_t *used, *used_peak, *retained;
 };
-void pages_words(struct pages_words *words);
+extern const struct pages_words pages_words;
 
 /* Called around fork, after and before the locks of the layers above. */
 void pages_fork_prepare(void);

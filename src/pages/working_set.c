@@ -261,12 +261,8 @@ void working_set_stats(struct os_pages_stats *stats)
     stats->retained = all.dirty;
 }
 
-void working_set_words(struct pages_words *words)
-{
-    words->used = &all.used;
-    words->used_peak = &used_peak;
-    words->retained = &all.dirty;
-}
+const struct pages_words pages_words = {
+    .used = &all.used, .used_peak = &used_peak, .retained = &all.dirty};
 
 /* -------------------------------------------------------------------------------------- options */
 

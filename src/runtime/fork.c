@@ -42,7 +42,6 @@
 #include "rcu/call.h"
 #include "rcu/callback_fork.h"
 #include "rcu/destruct_fork.h"
-#include "runtime/export.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
 #include "slab/preflush.h"
@@ -136,7 +135,6 @@ static const struct fork_part core[] = {
      .child = posix_streams_fork_child,
      .done = posix_streams_fork_done},
     {.order = FORK_SYSTEM, .name = "system", .child = system_child},
-    {.order = FORK_EXPORT, .name = "export", .child = export_fork_child},
     {.order = FORK_HEAP, .name = "heap", .prepare = heap_take, .done = heap_release},
     {.order = FORK_READERS,
      .name = "readers",

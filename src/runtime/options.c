@@ -32,7 +32,6 @@
 #include "posix.h"
 #include "process.h"
 #include "rcu/call.h"
-#include "runtime/export.h"
 #include "runtime/options.h"
 #include "runtime/sandbox.h"
 #include "runtime/signals.h"
@@ -68,7 +67,6 @@ static const char *const backgrounds[] = {"0", "1", "idle", NULL};
 static const char *const dumps[] = {"0", SIGNAL_NAMES, NULL};
 static const char *const sandboxes[] = {"auto", "0", "1", NULL}; /* enum sandbox */
 static const char *const exports[] = {"0", SIGNAL_NAMES, "1", NULL};
-#define EXPORT_NOW SIGNAL_CHOICES
 
 /* `most` limits a number. `choices` are the words allowed; the value is an index. Options with text
  * have `keep` instead of `parse`. */
@@ -241,12 +239,11 @@ static void begin_profile(void)
         size_classes_begin_counting();
 }
 
+/* Every process can be watched (watch_table.c). Programs and scripts of earlier versions ask for
+ * it. */
 static void set_export(uint64_t choice)
 {
-    uint64_t signal = choice == EXPORT_NOW ? 0 : choice;
-
-    export_ask(signal, choice == EXPORT_NOW);
-    signal_choose(SIGNAL_EXPORT, signal);
+    (void)choice;
 }
 
 static void set_check(uint64_t wanted)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Signals that options choose: on the signal of `dump` the process writes a summary of the memory
- * that it holds, on `export` it allows watchers, and on `profile_signal` it writes its profile.
+ * that it holds, and on `profile_signal` it writes its profile.
  *
  * Setting the option installs our handler before the program's handler, if there is one, and ours
  * passes the signal on. (The other handler may belong to another copy of the library.) A handler
@@ -30,9 +30,8 @@ static struct {
                              {.number = SIGHUP},
                              {.number = SIGQUIT}};
 
-static void (*const actions[])(uint64_t choice) = {[SIGNAL_DUMP] = dump_at_signal,
-                                                   [SIGNAL_EXPORT] = export_at_signal,
-                                                   [SIGNAL_PROFILE] = profile_dump_at_signal};
+static void (*const actions[])(uint64_t choice) = {
+    [SIGNAL_DUMP] = dump_at_signal, [SIGNAL_PROFILE] = profile_dump_at_signal};
 #define ACTIONS (sizeof actions / sizeof actions[0])
 
 static uint64_t chosen[ACTIONS]; /* chosen signal of each action; atomic */

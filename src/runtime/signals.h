@@ -9,13 +9,12 @@
 #define SIGNAL_NAMES   "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT"
 #define SIGNAL_CHOICES 5
 
-enum signal_action { SIGNAL_DUMP, SIGNAL_EXPORT, SIGNAL_PROFILE };
+enum signal_action { SIGNAL_DUMP, SIGNAL_PROFILE };
 void signal_choose(enum signal_action action, uint64_t choice);
 
-/* Actions, in dump.c, export.c and profile_dump.c; async-signal-safe. `choice` is the signal that
+/* Actions, in dump.c and profile_dump.c; async-signal-safe. `choice` is the signal that
  * came. */
 void dump_at_signal(uint64_t choice);
-void export_at_signal(uint64_t choice);
 void profile_dump_at_signal(uint64_t choice);
 
 #endif /* RUNTIME_SIGNALS_H */

@@ -166,7 +166,7 @@ class Gdb(unittest.TestCase):
 
     def test_counts_are_the_librarys(self):
         for answer in self.answers("caches"):
-            rows = {line.split()[0]: [int(word) for word in line.split()[2:6]] for line in answer.splitlines()[2:]
+            rows = {line.split()[0]: [int(word) for word in line.split()[2:6]] for line in answer.splitlines()[1:]
                     if not line.startswith("prudence-")}
             for cache in self.stats["caches_list"]:
                 if cache["name"] not in ("routes", "others", "trimmed"):
@@ -200,7 +200,7 @@ class Gdb(unittest.TestCase):
         for answer in self.answers("latent"):
             self.assertIn("cache 'others', domain 'by hand'", answer)
         for answer in self.answers("readers"):
-            self.assertRegex(answer, r"by hand +\d+ +1 +\d+")
+            self.assertRegex(answer, r"by hand +\d+ +\S+ +1 +\d+")
 
     def test_threads_inside_have_traces(self):
         for answer in self.answers("traces"):
@@ -223,22 +223,14 @@ class Gdb(unittest.TestCase):
             self.assertIn("this process takes no profile", answer)
         self.assertFalse((self.path / "none").exists())
 
-    def test_no_name_means_two_structures(self):
-        """gdb takes any of them. The kernel's are in another program."""
-        heads = [head for path in (ROOT / "src").rglob("*.[ch]") if "kernel" not in path.parts
-                 for head in re.findall(r"^struct (\w+)(?: __attribute__\(\(.*\)\))? \{", path.read_text(), re.M)]
-        for name in set(re.findall(r'"struct (\w+)"', COMMANDS.read_text())):
-            self.assertEqual(heads.count(name), 1, name)
-
     def test_damaged_memory_ends_in_a_message(self):
         """Lists that lead in a circle; counts that cannot be. One after the other, each mended before the next."""
         line = "((struct cpu_cache *)((struct prudence_cache *)((char *)slab_caches.previous - (long)&((struct prudence_cache *)0)->link))->percpu)->line"
-        damages = (("slab_caches.next->next", "slab_caches.next", "links of struct prudence_cache lead in a circle at 0x"),
-                   ("readers_domains.next->next", "readers_domains.next", "links of struct prudence_domain lead in a circle at 0x"),
+        damages = (("slab_caches.next->next", "slab_caches.next", "prudence_cache: the list changes faster than it can be read, or is damaged"),
+                   ("readers_domains.next->next", "readers_domains.next", "prudence_domain: the list changes faster than it can be read, or is damaged"),
                    ("prudence_default.chunks->next", "prudence_default.chunks", "chunks of readers lead in a circle at 0x"),
-                   ("prudence_default.chunks->used", "1UL << 40", "readers of a chunk: 1099511627776, and there are"),
-                   ("cpu_count", "4000000000", "CPUs: 4000000000, and there are 8192 at the most"),
-                   ("node_count", "4000000000", "nodes: 4000000000, and there are 1024 at the most"),
+                   ("posix_cpu_count", "4000000000", "it has 4000000000 cpus, and there are 8192 at the most"),
+                   ("posix_node_count", "4000000000", "it has 4000000000 nodes, and there are 1024 at the most"),
                    (f"{line}.ring_mask", "~0UL", "slots of a latent cache: 4294967295, and there are"),
                    (f"{line}.ring_tail", "1UL << 60", "objects of a latent cache: 11529"))
         commands = [command for place, value, _ in damages for command in (

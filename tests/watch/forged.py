@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""A process that lies: this one, with a description and figures as a test wants them."""
+"""A process that lies: this one, with a module that has the library's note, and a table and figures as a test wants them."""
 
 import contextlib
 import ctypes
 import mmap
 import os
+import struct
+
+import watching  # noqa: F401 (the path of the package)
+from prudence_watch import layout, note
 
 MEMBERS = """list.next 0 8
 list.previous 8 8
@@ -92,7 +96,10 @@ callback_queue.lanes 0 4
 callback_queue.lane 8 8
 callback_queue.bytes_left 16 8
 callback_lane 0 64
-callback_lane.bytes_pushed 0 8"""
+callback_lane.bytes_pushed 0 8
+pages_words.used 0 8
+pages_words.used_peak 8 8
+pages_words.retained 16 8"""
 COUNTERS = """cache.hits_after_merge cpu_cache.counts.hits_after_merge Something.
 cache.refills cpu_cache.counts.refills Something.
 cache.refilled_objects cpu_cache.counts.refilled_objects Something.
@@ -116,7 +123,7 @@ domain.stalls prudence_domain.stalls Something.
 process.throttle_waits throttle_waits Something.
 process.throttle_expiries throttle_expiries Something.
 process.latent_overruns latent_overruns Something."""
-WORDS = ("pages_used", "pages_used_peak", "pages_retained", "pages_metadata", "latent_limit", "latent_risen", "latent_overruns",
+WORDS = ("pages_metadata", "latent_limit", "latent_risen", "latent_overruns",
          "throttle_waits", "throttle_expiries")
 
 
@@ -132,7 +139,7 @@ class Figures:
             self.words[place // 8 + at] = value & (1 << 64) - 1
 
 
-CACHES, COLD, DOMAINS, DEFAULT, OTHERS, SCHEME, CPUS, CHUNK, CACHE = 0, 32, 64, 128, 512, 1024, 2048, 4096, 1 << 15  # places
+CACHES, COLD, DOMAINS, DEFAULT, OTHERS, SCHEME, COUNTS, CPUS, CHUNK, CACHE = 0, 32, 64, 128, 512, 1024, 1536, 2048, 4096, 1 << 15  # places
 BODY = 112  # from the cache's place
 
 
@@ -142,6 +149,7 @@ def figures():
     for head in (CACHES, COLD, DOMAINS):
         made.set(head, made.base + head, made.base + head)
     made.set(DEFAULT + 64, made.base + SCHEME)
+    made.set(COUNTS, 2, 1, 0, *3 * [made.base + OTHERS])  # CPUs, nodes, why there are no sequences, words of pages
     made.set(SCHEME, made.base + SCHEME + 8, int.from_bytes(b"forged\0\0", "little"))
     return made
 
@@ -158,30 +166,63 @@ def add_caches(of, count):
 
 
 def description(of, **instead):
-    """Lines by their kind and name ("number_cpus"), so that a test can have another one, or none (None)."""
-    lines = {"text version": "0.1.0"}
-    for name, value in (("pid", os.getpid()), ("malloc", 0), ("cpus", 2), ("nodes", 1), ("percpu_stride", 256), ("stack_count_bits", 16),
-                        ("grace_period_step", 1024), ("qsbr", 1)):
-        lines[f"number {name}"] = value
+    """Rows by their kind and name ("number_qsbr"), so that a test can have another one, or none (None)."""
+    rows = {}
+    for name, value in (("percpu_stride", 256), ("stack_count_bits", 16), ("grace_period_step", 1024), ("qsbr", 1), ("cold", 1), ("common", 1 << 5)):
+        rows[f"number {name}"] = value
     for name, place in (("slab_caches", CACHES), ("slab_cold_caches", COLD), ("prudence_default", DEFAULT), ("readers_domains", DOMAINS),
+                        ("cpus", COUNTS), ("nodes", COUNTS + 8), ("percpu_why_not", COUNTS + 16), ("pages_words", COUNTS + 24),
                         *((word, OTHERS) for word in WORDS)):
-        lines[f"address {name}"] = f"{of.base + place:x}"
-    for kind, text in (("member", MEMBERS), ("counter", COUNTERS)):
-        for line in text.split("\n"):
-            name, _, rest = line.partition(" ")
-            lines[f"{kind} {name}"] = rest
+        rows[f"address {name}"] = of.base + place
+    rows["address malloc"] = 0
+    for line in MEMBERS.split("\n"):
+        name, *values = line.split()
+        rows[f"member {name}"] = tuple(map(int, values))
+    for line in COUNTERS.split("\n"):
+        name, places, meaning = line.split(" ", 2)
+        rows[f"counter {name}"] = places, meaning
     for name, value in instead.items():
-        lines[name.replace("_", " ", 1).replace("__", ".")] = value
-    return "".join(f"{name} {value}\n" for name, value in lines.items() if value is not None)
+        rows[name.replace("_", " ", 1).replace("__", ".")] = value
+    return {name: value for name, value in rows.items() if value is not None}
+
+
+def encoded(value):
+    return value.encode(errors="surrogateescape") if isinstance(value, str) else value
+
+
+PAGES, NOTE, TABLE, ROWS = 1 << 16, 0x200, 0x400, 0x1000  # of a module
+
+
+def module(rows, base, layout_number=layout.LAYOUT, version="0.3.0", sizes=(0, 0, 0, 0), name=layout.NAME):
+    """The bytes of a module that is at an address of memory: a header, segments, the note, and the table. sizes: of rows, instead of their own."""
+    made, lists, at = bytearray(PAGES), [], ROWS
+    struct.pack_into("<4sBBB9xHHIQQQIHHH", made, 0, b"\x7fELF", 2, 1, 1, 3, 62, 1, 0, 64, 0, 0, 64, note.SEGMENT.size, 2)
+    note.SEGMENT.pack_into(made, 64, note.LOAD, 4, 0, 0, 0, PAGES, PAGES, 4096)
+    note.SEGMENT.pack_into(made, 64 + note.SEGMENT.size, note.NOTES, 4, NOTE, NOTE, NOTE, 32, 32, 4)
+    note.NOTE.pack_into(made, NOTE, len(note.NAME), 8, note.KIND)
+    made[NOTE + 12:NOTE + 21] = note.NAME
+    struct.pack_into("<q", made, NOTE + 24, TABLE - NOTE - 24)
+    for (kind, form), size in zip(layout.KINDS.items(), sizes):
+        own = [(row.partition(" ")[2], value) for row, value in rows.items() if row.startswith(f"{kind} ")]
+        lists += [base + at, len(own), size or form.size]
+        for row, value in own:
+            form.pack_into(made, at, encoded(row), *map(encoded, value if isinstance(value, tuple) else (value,)))
+            at += form.size
+    layout.HEAD.pack_into(made, TABLE, name.encode(), layout_number, 4, encoded(version), *lists)
+    return bytes(made)
 
 
 @contextlib.contextmanager
-def exported(text, times=1):
-    """While this process describes itself so."""
-    fd = os.memfd_create("prudence-export")
-    os.write(fd, f"prudence-export 2\n{text}end\n".encode(errors="surrogateescape").ljust(16384, b"\0"))
+def exported(rows, times=1, **more):
+    """While this process has such a module."""
+    fd = os.memfd_create("forged")
+    os.ftruncate(fd, PAGES)
     with contextlib.ExitStack() as mapped:
         for _ in range(times):
-            mapped.enter_context(mmap.mmap(fd, 16384, mmap.MAP_PRIVATE, mmap.PROT_READ))
+            pages = mapped.enter_context(mmap.mmap(fd, PAGES, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE))
+            first = ctypes.c_char.from_buffer(pages)
+            base = ctypes.addressof(first)
+            del first
+            pages[:] = module(rows, base, **more)
         yield
     os.close(fd)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Mutations for test_fuzz.py, and a process that was recorded: its description and the memory that a sample reads, to be read again when it
+"""Mutations for test_fuzz.py, and a process that was recorded: the memory that a sample and commands read, to be read again when it
 is gone, and with anything else in it."""
 
 import os
 import struct
 
+from prudence_watch import commands
 from prudence_watch.figures import Watch
-from prudence_watch.layout import Layout
-from prudence_watch.process import Memory, Process
+from prudence_watch.memory import Memory, Target
+from prudence_watch.process import LiveMemory, Modules, Process
+
+COMMANDS = (commands.dump, commands.caches, commands.counters, commands.walk, commands.latent, commands.readers, commands.domains)
 
 NUMBERS = (0, 1, 2, 3, 7, 8, 255, 256, 4095, 4096, 65535, 65536, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 47) - 8, (1 << 63) - 8, (1 << 63) - 1,
            1 << 63, (1 << 64) - 8, (1 << 64) - 1, 1 << 64, 10 ** 19, 10 ** 30)
@@ -69,7 +72,7 @@ def mutated_bytes(draw, data):
     return bytes(data)
 
 
-class Recorder(Memory):
+class Recorder(LiveMemory):
     """Notes what is read."""
 
     def __init__(self, pid):
@@ -78,38 +81,44 @@ class Recorder(Memory):
 
     def at(self, address, size):
         data = super().at(address, size)
-        self.seen[address] = data
+        if len(data) > len(self.seen.get(address, b"")):
+            self.seen[address] = data
         return data
 
 
 class Recorded(Memory):
     """What was noted, perhaps with faults in it."""
 
-    def __init__(self, seen):
-        self.pid, self.seen = os.getpid(), seen
-        self.budget = None
+    def __init__(self, *seen):
+        super().__init__()
+        self.seen = {}
+        for address, data in (item for some in seen for item in some.items()):
+            if len(data) > len(self.seen.get(address, b"")):
+                self.seen[address] = data
 
     def at(self, address, size):
+        if address in self.seen:
+            return self.seen[address][:size]
         for start, data in self.seen.items():
             if start <= address < start + len(data):
                 return data[address - start:address - start + size]
         raise OSError("no memory")
 
-    def close(self):
-        pass
-
 
 def record(pid):
-    """(description, memory) of a process, as a sample reads it."""
+    """(starts of modules, what is read to find the library, what a sample and the commands read) of a process."""
     process = Process(pid)
     process.memory.close()
+    starts = [start for start, _ in Modules(pid).starts]
     process.memory = Recorder(pid)
-    description = process._description(process.mappings[0])
-    process.memory.seen.clear()
+    process.find(starts)
+    found, process.memory.seen = process.memory.seen, {}
     watch = Watch(process)
     watch.sample()
     watch.grace_periods_under_way()
-    return description.encode(), process.memory.seen
+    for command in COMMANDS:
+        watch.within_bounds(lambda command=command: list(command(watch)))
+    return starts, found, process.memory.seen
 
 
 def damaged(draw, seen):
@@ -124,11 +133,12 @@ def damaged(draw, seen):
     return {address: bytes(data) for address, data in seen.items()}
 
 
-def process_of(description, seen):
-    """A process that has that description and that memory, and is this one otherwise."""
-    process = Process.__new__(Process)
-    process.pid, process.name, process.inner_pid, process.threads, process.mappings = os.getpid(), "recorded", os.getpid(), None, []
-    process.memory = Recorded(seen)
-    with process.named():
-        process.copies = [Layout(description.decode(errors="replace"))]
-    return process
+class Recording(Target):
+    """A process that has that memory, and is this one otherwise."""
+
+    def __init__(self, starts, found, seen):
+        super().__init__(Recorded(found, seen), os.getpid(), "recorded", "process")
+        self.find(starts)
+
+    def now(self):
+        return 0

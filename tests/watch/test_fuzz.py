@@ -37,13 +37,13 @@ except ImportError as missing:
     sys.exit(77)
 
 import fuzzing
-from prudence_watch import bounds, elf, profile, profile_file, screen, symbols, text
+from prudence_watch import bounds, commands, elf, profile, profile_file, screen, symbols, text
 from prudence_watch.errors import WatchError
 from prudence_watch.figures import Watch
 from prudence_watch.source import Source
 
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
-ROUNDS = {"export": 400, "profile": 500, "elf": 600} if DEEP else {"export": 60, "profile": 250, "elf": 300}
+ROUNDS = {"process": 400, "profile": 500, "elf": 600} if DEEP else {"process": 60, "profile": 250, "elf": 300}
 LONGEST = 20  # seconds of CPU time for one input
 MEMORY = 2 << 30  # bytes of addresses
 
@@ -61,21 +61,20 @@ class Target:
         self.folder = folder
 
 
-class Export(Target):
+class Process(Target):
     def __init__(self, folder):
         super().__init__(folder)
-        watched = Watched(compiled(folder, "watched.c", "watched"), "export=1,background=0")
+        watched = Watched(compiled(folder, "watched.c", "watched"), "background=0")
         try:
             for line in ("keep 300", "more 3", "enter", "defer 3000", "name \033\r\x9b"):
                 watched.ask(line)
-            self.description, self.memory = fuzzing.record(watched.pid)
+            self.recorded = fuzzing.record(watched.pid)
         finally:
             watched.end()
 
     def mutated(self, draw):
-        which = draw.randrange(3)
-        description = self.description if which == 0 else fuzzing.mutated_text(draw, self.description)
-        return description, self.memory if which == 1 else fuzzing.damaged(draw, self.memory)
+        which, (starts, found, seen) = draw.randrange(3), self.recorded
+        return starts, found if which == 0 else fuzzing.damaged(draw, found), seen if which == 1 else fuzzing.damaged(draw, seen)
 
     @staticmethod
     def kept(given):
@@ -83,10 +82,13 @@ class Export(Target):
 
     def read(self, given):
         with mock.patch.multiple(bounds, PER_SAMPLE=dict.fromkeys(bounds.PER_SAMPLE, 3000), SECONDS=600):
-            source = Source(Watch(fuzzing.process_of(*given)))
+            source = Source(Watch(fuzzing.Recording(*given)))
             source.look()
             for _ in range(2):
                 self.show(source.sample(), source.history, source.watch.counters)
+            for command in fuzzing.COMMANDS:
+                lines = source.watch.within_bounds(lambda command=command: list(command(source.watch)))
+                assert all(line.isprintable() for line in commands.shown(lines))
 
     @staticmethod
     def show(sample, history, counters):
@@ -158,7 +160,7 @@ class Program(Target):
         assert len(found.build_id) <= 2 * elf.BUILD_ID_MOST
 
 
-TARGETS = {"export": Export, "profile": Profile, "elf": Program}
+TARGETS = {"process": Process, "profile": Profile, "elf": Program}
 
 
 @contextlib.contextmanager
@@ -200,8 +202,8 @@ class Fuzz(unittest.TestCase):
         self.assertGreater(refused, ROUNDS[name] / 20)
         self.assertLess(refused, ROUNDS[name] * 19 / 20)
 
-    def test_export(self):
-        self.rounds("export")
+    def test_process(self):
+        self.rounds("process")
 
     def test_profile(self):
         self.rounds("profile")

@@ -14,23 +14,11 @@ from prudence_watch.errors import WatchError
 from prudence_watch.figures import Copy
 from prudence_watch.layout import Layout, Record
 
-DESCRIPTION = """prudence-export 2
-number grace_period_step 1024
-address head 1000
-member list.next 0 8
-member list.previous 8 8
-member thing 0 32
-member thing.number 0 8
-member thing.link 8 16
-member thing.part 24 8
-member transfer_batch.next 0 8
-member transfer_batch.count 8 4
-member reader_slot.reader.word 0 8
-member reader_slot.thread 8 4
-member reader_slot.stall_word 16 8
-member reader_slot.stall_since 24 8
-end
-"""
+ROWS = [("number", "grace_period_step", 1024), ("address", "head", 0x1000), ("address", "slab_caches", 0x1000), *(("member", *row) for row in (
+    ("list.next", 0, 8), ("list.previous", 8, 8), ("thing", 0, 32), ("thing.number", 0, 8), ("thing.link", 8, 16), ("thing.part", 24, 8),
+    ("transfer_batch.next", 0, 8), ("transfer_batch.count", 8, 4), ("reader_slot.reader.word", 0, 8), ("reader_slot.thread", 8, 4),
+    ("reader_slot.stall_word", 16, 8), ("reader_slot.stall_since", 24, 8)))]
+LAYOUT = Layout("0.3.0", ROWS)
 HEAD, A, B = 0x1000, 0x2000, 0x3000
 
 
@@ -55,6 +43,10 @@ class Memory:
         return int.from_bytes(self.read(address, 8), "little")
 
 
+def target(memory):
+    return SimpleNamespace(memory=memory, stands=False, now=lambda: 0, thread_name=lambda thread: "")
+
+
 class Changing(Memory):
     """The list changes before the read of the given number."""
 
@@ -74,7 +66,7 @@ class Changing(Memory):
 class Lists(unittest.TestCase):
     def things(self, head, a, b):
         memory = Memory(x1000=words(*head, 0, 0), x2000=words(*a, 0), x3000=words(*b, 0))
-        copy = Copy(memory, Layout(DESCRIPTION), lambda thread: "")
+        copy = Copy(target(memory), LAYOUT)
         found = []
         copy.walk(HEAD, "thing", "number", found)
         return [address for address, _ in found]
@@ -93,8 +85,8 @@ class Lists(unittest.TestCase):
 
     def test_what_is_on_its_list_still(self):
         def is_listed(head, before, now):
-            layout = Layout(DESCRIPTION)
-            copy = Copy(Memory(x1000=words(*head), x2000=words(*now)), layout, None)
+            layout = LAYOUT
+            copy = Copy(target(Memory(x1000=words(*head), x2000=words(*now))), layout)
             return copy.is_listed(A, "thing", Record(layout, "thing", words(*before)))
 
         thing = (1, HEAD, HEAD, 5)
@@ -106,7 +98,7 @@ class Lists(unittest.TestCase):
     def listed(self, changes):
         """Of the list A, B, which changes while it is read. The reads: the head, A, B."""
         memory = Changing(changes, x1000=words(A + 8, B + 8), x2000=words(1, B + 8, HEAD, 0), x3000=words(2, HEAD, A + 8, 0))
-        copy = Copy(memory, Layout(DESCRIPTION), None)
+        copy = Copy(target(memory), LAYOUT)
         return [address for address, _ in copy.list_of("head", "thing", "number")], memory.reads
 
     def test_a_walk_goes_on_from_the_last_that_is_still_listed(self):
@@ -121,19 +113,19 @@ class Lists(unittest.TestCase):
         self.assertEqual(self.listed({3: nothing})[0], [])
 
     def test_one_that_always_changes_is_given_up(self):
-        copy = Copy(Memory(x1000=words(A + 8, 0)), Layout(DESCRIPTION.replace("head", "slab_caches")), None)
+        copy = Copy(target(Memory(x1000=words(A + 8, 0))), LAYOUT)
         with self.assertRaisesRegex(WatchError, "changes faster than it can be read"):
             copy.list_of("slab_caches", "thing", "number")
 
     def test_objects_on_their_way_to_a_node(self):
-        copy = Copy(Memory(x2000=words(B, 15), x3000=words(0, 3)), Layout(DESCRIPTION), None)
+        copy = Copy(target(Memory(x2000=words(B, 15), x3000=words(0, 3))), LAYOUT)
         self.assertEqual((copy.handed_over(0), copy.handed_over(A)), (0, 18))
 
 
 class Readers(unittest.TestCase):
     def reader(self, word, stall_word, since, now=1024 * 20):
-        layout = Layout(DESCRIPTION)
-        copy = Copy(None, layout, lambda thread: f"thread {thread}")
+        layout = LAYOUT
+        copy = Copy(SimpleNamespace(memory=None, now=time.monotonic_ns, thread_name=lambda thread: f"thread {thread}"), layout)
         return copy.reader(Record(layout, "reader_slot", words(word, 7, stall_word, since)), now)
 
     def test_sections(self):
@@ -224,7 +216,7 @@ class Screen(unittest.TestCase):
 class Choice(unittest.TestCase):
     def test_the_only_process(self):
         finder = choose.Finder(SimpleNamespace(pid=None, name=None, user=None))
-        for found, message in (([], "no process of yours lets itself be watched"), ([1, 2], "2 processes let themselves be watched: 1 ")):
+        for found, message in (([], "no process of yours that may be read uses Prudence"), ([1, 2], "2 processes use Prudence: 1 ")):
             with unittest.mock.patch.object(choose, "watchable", return_value=found), self.assertRaisesRegex(WatchError, message):
                 finder.chosen()
         with unittest.mock.patch.object(choose, "watchable", return_value=[7]):

@@ -6,13 +6,14 @@
 import csv
 import io
 import json
-import mmap
 import os
 import shutil
 import subprocess
 import unittest
 
+import forged
 from watching import BUILD, ROOT, STAT, TOP, Case, until
+from prudence_watch import process as processes
 from prudence_watch.layout import LAYOUT
 
 NOBODY = 65534
@@ -99,8 +100,9 @@ class Tools(Case):
         shutil.copy(self.folder / "watched", self.folder / name)
         watched = self.start(name)
         self.assertIn(f"prudence-top: ?[31m?? ({watched.pid})", self.run_tool(TOP, "--pid", watched.pid, "--once", *FAST).stdout)
-        watched.ask("set export 0")
-        self.assertIn("(?[31m??) does not let itself be watched", self.run_tool(TOP, "--pid", watched.pid, "--once", status=1).stderr)
+        watched.tell("exec")
+        self.assertTrue(until(lambda: "does not use Prudence" in subprocess.run(
+            [TOP, "--pid", str(watched.pid), "--once", *FAST], text=True, capture_output=True, check=False).stderr))
 
     def test_by_name(self):
         name = f"watch-{os.getpid()}"
@@ -115,12 +117,15 @@ class Tools(Case):
         for pid in (one.pid, two.pid):
             self.assertIn(f"{pid} ({name})", done.stderr)
         self.assertRegex(self.run_tool(TOP, "--once", status=1).stderr,
-                         r"\d+ processes let themselves be watched: .*Choose one by --pid or --name")
+                         r"\d+ processes use Prudence: .*Choose one by --pid or --name")
 
     def test_what_cannot_be_watched_is_named(self):
         self.refused("process 4194305 does not exist", "--pid", 4194305, "--once")
-        off = self.start(options="")
-        self.refused(f"process {off.pid} (watched) does not let itself be watched", "--pid", off.pid, "--once")
+        without = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(without.wait)
+        self.addCleanup(without.kill)
+        self.assertTrue(until(lambda: processes.name_of(without.pid) == "sleep"))
+        self.refused(f"process {without.pid} (sleep) does not use Prudence", "--pid", without.pid, "--once")
         watched = self.start()
         if os.geteuid() == 0:
             folder = self.folder / "for all"
@@ -132,11 +137,8 @@ class Tools(Case):
             done = self.run_tool(tool, "--pid", watched.pid, "--once", status=1, user=NOBODY, group=NOBODY, extra_groups=[],
                                  env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
             self.assertIn(f"process {watched.pid} (watched) is of user root, and you are nobody", done.stderr)
-        fd = os.memfd_create("prudence-export")
-        self.addCleanup(os.close, fd)
-        os.write(fd, b"prudence-export 99\nend\n".ljust(20000, b"\0"))
-        with mmap.mmap(fd, 0, mmap.MAP_PRIVATE, mmap.PROT_READ):
-            self.refused(f"its description is of layout 99, and this tool reads layout {LAYOUT}", "--pid", os.getpid(), "--once")
+        with forged.exported({}, layout_number=99):
+            self.refused(f"the table of its figures is of layout 99, and this tool reads layout {LAYOUT}", "--pid", os.getpid(), "--once")
         self.refused("standard input and output are no terminal: ask for --once, --json or --csv", "--pid", watched.pid)
 
     def test_bad_arguments_are_named(self):

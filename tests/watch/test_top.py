@@ -202,12 +202,12 @@ class Top(Case):
         self.assertEqual(terminal.end(), 1)
         self.assertIn(f"prudence-top: process {watched.pid} has ended".encode(), terminal.output)
 
-    def test_it_is_switched_off(self):
+    def test_it_runs_another_program(self):
         watched = self.start()
         terminal = self.top(watched)
         terminal.shows("memory: resident")
-        watched.ask("set export 0")
-        terminal.shows("has switched its option 'export' off")
+        watched.tell("exec")
+        terminal.shows("has ended, or runs another program")
         terminal.press("q")
         self.assertEqual(terminal.end(), 1)
 

@@ -33,7 +33,7 @@ def until(what, patience=PATIENCE):
 class Watched:
     """The program, running."""
 
-    def __init__(self, path, options="export=1", before=(), **more):
+    def __init__(self, path, options="", before=(), **more):
         environment = os.environ | {"PRUDENCE_OPTIONS": options}
         self.process = subprocess.Popen([*before, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, **more)
         self.pid = self.process.pid

@@ -17,17 +17,24 @@ WORD = (1 << 64) - 1  # the largest number that a process or a file may tell
 
 COPIES = 16  # of the library in a process: glibc has no more namespaces to load them into
 TEXT = 256  # bytes of a text or a name
+ROWS, ROW = 4096, 1024  # of the table of its figures, and bytes of one: 190 and 208
+SEGMENTS = 128  # of a module
 STRUCTURE = 1 << 16  # bytes; the largest has 16,320
 CPUS, NODES = 8192, 1024  # the kernel's own bounds
 READ = 1 << 22  # bytes at once; 8,192 CPUs' caches are half of that
 ADDRESS = (1 << 63) - 1  # above it is the kernel, and pread has no number for it
 SECONDS = 5.0  # for a sample: 100 caches take 0.007, and Prometheus gives up after 10
+COMMAND_SECONDS = 60.0  # for a command that looks at all slabs: 34,000 take 2
 PER_SAMPLE = {
     "reads of its memory": 1 << 20,  # a cache takes about 6
     "caches": 1 << 15,  # 10,000 have been measured
     "domains": 1 << 12,
     "threads inside sections": 1 << 14,  # the tool looks up the name of each
 }
+SLOTS = 1 << 20  # of the arrays of a CPU
+BATCH = 255  # objects
+RESTS = 1 << 16  # large blocks
+COMMAND = 192  # bytes of an option and its value
 NAMED = 8  # processes in a message
 
 # ---------------------------------------------------------------------------------------- a profile
@@ -45,6 +52,7 @@ SHOWN = 80  # characters of a line that a message repeats
 FILE = 1 << 33  # bytes; browsers with debug information have 4 GB
 HEADERS = 1 << 16  # of segments, of sections: what ELF can count without extensions
 NOTES = 1 << 16  # bytes of a segment of notes
+CORE_NOTES = 1 << 26  # the same of a core file: 2 KB for each thread, 100 bytes for each mapping
 SYMBOLS = 1 << 21  # of all files together; a browser has a million
 SYMBOL = 4096  # bytes of a name; the rest is cut
 STRINGS = 1 << 28  # bytes of all names of a file
@@ -55,17 +63,18 @@ CLIENTS = 32  # that prudence-stat serves at once
 
 
 class Budget:
-    """What one sample may cost."""
+    """What one sample may cost, or one command that looks at all slabs."""
 
-    def __init__(self):
-        self.end, self.left = time.monotonic() + SECONDS, dict(PER_SAMPLE)
+    def __init__(self, seconds=None):
+        self.seconds = SECONDS if seconds is None else seconds
+        self.end, self.left = time.monotonic() + self.seconds, dict(PER_SAMPLE)
 
     def spend(self, what):
         self.left[what] -= 1
         if self.left[what] < 0:
             raise WatchError(f"it has more than {PER_SAMPLE[what]} {what}, or says so")
         if time.monotonic() > self.end:
-            raise WatchError(f"a sample of it takes more than {SECONDS:g} s")
+            raise WatchError(f"a sample of it takes more than {self.seconds:g} s")
 
 
 def whole(text, most=WORD, least=0):

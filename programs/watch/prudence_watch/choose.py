@@ -7,10 +7,11 @@ import pwd
 import re
 
 from . import bounds
+from .core import Core
 from .errors import WatchError
 from .figures import Watch
 from .patience import within
-from .process import Process, line_to_watch, name_of, of_name, user_name, watchable
+from .process import Process, name_of, of_name, user_name, watchable
 
 LEAST, MOST_SECONDS = 0.01, 86400
 
@@ -44,19 +45,32 @@ def count(text):
     return int(text)
 
 
-def add_options(parser, interval):
+def add_target(parser, core):
+    """Which process; core: or which core file."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--pid", type=pid, metavar="N", help="the process of this number")
-    which.add_argument("--name", metavar="NAME", help="the process of this name (default: the only one that lets itself be watched)")
+    which.add_argument("--name", metavar="NAME", help="the process of this name (default: the only one that uses Prudence)")
+    if core:
+        which.add_argument("--core", metavar="FILE", help="no process, but this core file")
+        parser.add_argument("--binaries", metavar="FOLDER", help="where the programs and libraries of a core file from another machine are: by "
+                            "their whole path, or all in this folder")
     parser.add_argument("--user", type=user, metavar="USER", help="whose process is meant by its name, or as the only one (default: yours)")
+
+
+def add_options(parser, interval, core=False):
+    add_target(parser, core)
     parser.add_argument("--interval", type=seconds, metavar="TIME", default=interval,
                         help=f"between samples, as 500ms or 2s (default: {interval:g}s)")
 
 
 def parse(parser, arguments):
     options = parser.parse_args(arguments)
-    if options.pid and options.user is not None:
-        parser.error("argument --user: not allowed with argument --pid")
+    core = getattr(options, "core", None)
+    for given, name in ((options.pid, "--pid"), (core, "--core")):
+        if given and options.user is not None:
+            parser.error(f"argument --user: not allowed with argument {name}")
+    if not core and getattr(options, "binaries", None):
+        parser.error("argument --binaries: only allowed with argument --core")
     return options
 
 
@@ -82,10 +96,9 @@ def the_only(uid):
     found = watchable(uid)
     if not found:
         whose = "yours" if uid == os.geteuid() else user_name(uid)
-        raise WatchError(f"no process of {whose} lets itself be watched: start one with PRUDENCE_OPTIONS=export=1, or switch "
-                         f"it on in one that runs: {line_to_watch('PID')}")
+        raise WatchError(f"no process of {whose} that may be read uses Prudence")
     if len(found) > 1:
-        raise WatchError(f"{len(found)} processes let themselves be watched: {described(found)}. Choose one by --pid or --name")
+        raise WatchError(f"{len(found)} processes use Prudence: {described(found)}. Choose one by --pid or --name")
     return found[0]
 
 
@@ -109,5 +122,10 @@ class Finder:
         self.user = found.user if self.user is None else self.user
         return found
 
+    def target(self):
+        if getattr(self.options, "core", None):
+            return Core(self.options.core, self.options.binaries)
+        return within("looking for the process", self.process)
+
     def open(self):
-        return Watch(within("looking for the process", self.process))
+        return Watch(self.target())

@@ -20,8 +20,7 @@ from .layout import Record
 from .patience import within
 
 MASK = (1 << 64) - 1
-COMMON = 1 << 5  # the flag of caches whose objects belong to cold caches
-COLD = 1  # the state of these
+REASON = 64  # bytes of why there are no sequences
 CHANGING_SECONDS = 1.0  # without anything new of a list
 
 # What is constant while a structure is on its list, and leads to what its figures are read from.
@@ -48,8 +47,8 @@ def beside(figures, counts):
 class Copy:
     """One copy of the library in the process."""
 
-    def __init__(self, memory, layout, thread_name):
-        self.memory, self.layout, self.thread_name = memory, layout, thread_name
+    def __init__(self, target, layout):
+        self.target, self.memory, self.layout = target, target.memory, layout
         self.step = layout.number("grace_period_step")
         self.scheme_names = {}
         self.counted = {}  # by structure: (figure, member)
@@ -65,7 +64,27 @@ class Copy:
     def variable(self, name):
         return self.memory.word(self.layout.address(name))
 
-    def walk(self, head, structure, number, found):
+    def small(self, name, most):
+        """A variable of 32 bits that counts something."""
+        value = self.memory.number(self.layout.address(name), 4)
+        if not 0 < value <= most:
+            raise WatchError(f"it has {value} {name}, and there are {most} at the most")
+        return value
+
+    @property
+    def cpus(self):
+        return self.small("cpus", bounds.CPUS)
+
+    @property
+    def nodes(self):
+        return self.small("nodes", bounds.NODES)
+
+    def percpu_reason(self):
+        """Why locks protect CPUs' caches; "": they need none."""
+        place = self.variable("percpu_why_not")
+        return self.memory.text(place, REASON) if place else ""
+
+    def walk(self, head, structure, number, found, both_ways=True):
         """Adds to `found` (address, record) of each structure on a list that comes after the last one there. `number` grows along the
         list, and each structure takes a read, so it ends. ValueError: the list changed meanwhile."""
         link = self.layout.offset(f"{structure}.link")
@@ -74,7 +93,7 @@ class Copy:
         while item != head:
             record = self.record(structure, item - link)
             links = Record(self.layout, "list", record.memory, link)
-            if links["previous"] != before or record[number] <= last:
+            if (both_ways and links["previous"] != before) or record[number] <= last:
                 raise ValueError("the list has changed")
             self.memory.budget.spend(LISTS[structure])
             found.append((item - link, record))
@@ -83,8 +102,9 @@ class Copy:
     def list_of(self, head, structure, number):
         """All structures on a list. After a change the walk goes on from the last structure that is still on the list: from the head, a
         long list could not be read while caches come and go. It waits in between, because the thread that changes the
-        list may have lost its CPU halfway."""
-        found, give_up = [], time.monotonic() + CHANGING_SECONDS
+        list may have lost its CPU halfway. It may also have stopped there for good, as in a core file: then the links
+        forward count, which are whole at any time."""
+        found, give_up = [], time.monotonic() + (0 if self.target.stands else CHANGING_SECONDS)
         while time.monotonic() < give_up:
             length = len(found)
             try:
@@ -96,7 +116,12 @@ class Copy:
                 while found and not self.is_listed(found[-1][0], structure, found[-1][1]):
                     found.pop()
                 time.sleep(0.0005)
-        raise WatchError(f"{structure}: the list changes faster than it can be read")
+        try:
+            found.clear()
+            self.walk(self.layout.address(head), structure, number, found, both_ways=False)
+            return found
+        except (ValueError, OSError):
+            raise WatchError(f"{structure}: the list changes faster than it can be read, or is damaged") from None
 
     def is_listed(self, address, structure, record):
         """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far. What makes it up
@@ -115,16 +140,15 @@ class Copy:
     # ------------------------------------------------------------------------------------------- caches
 
     def caches(self):
-        found = []
+        """Each structure with its figures."""
         for caches in ("slab_caches", "slab_cold_caches"):
             for address, cache in self.list_of(caches, "prudence_cache", "number"):
                 try:
                     figures = self.cache(cache)
-                    if self.is_listed(address, "prudence_cache", cache):
-                        found.append(figures)
                 except OSError:  # it has gone
                     continue
-        return found
+                if self.target.stands or self.is_listed(address, "prudence_cache", cache):
+                    yield cache, figures
 
     def cache(self, cache):
         sums = dict.fromkeys((
@@ -133,13 +157,13 @@ class Copy:
         counts = dict.fromkeys(self.layout.counters_of("cache"), 0)
         domain = self.record("prudence_domain", cache["domain"])
         body = self.record("cache_body", cache["body"])
-        cold = cache["state"] == COLD  # it has no lines, and the body is another cache's
+        cold = cache["state"] == self.layout.number("cold")  # it has no lines, and the body is another cache's
         if not cold:
             if cache["percpu"]:
                 self.add_cpus(sums, counts, cache["percpu"], body["stride"], domain["progress.completed"])
             self.add_nodes(sums, counts, body)
             self.count(counts, "cache_body", body)
-        if cache["flags"] & COMMON:  # the cold caches count
+        if cache["flags"] & self.layout.number("common"):  # the cold caches count
             sums |= dict.fromkeys(("hits", "misses", "frees", "deferred_frees"), 0)
         sums["misses"] += cache["cold_allocations"]
         sums["frees"] += cache["cold_frees"]
@@ -158,7 +182,7 @@ class Copy:
             "counts.unstacked", *{member for _, member in self.counted.get("cpu_cache", ())}), self.layout.number("percpu_stride"))
 
     def add_cpus(self, sums, counts, first, object_stride, completed):
-        stride, cpus = self.layout.number("percpu_stride"), self.layout.number("cpus")
+        stride, cpus = self.layout.number("percpu_stride"), self.cpus
         lines = self.memory.read(first, stride * cpus)
         bits = self.layout.number("stack_count_bits")
         for cpu in range(cpus):
@@ -179,7 +203,7 @@ class Copy:
             self.count(counts, "cpu_cache", line)
 
     def add_nodes(self, sums, counts, body):
-        size, nodes = self.layout.size("slab_node"), self.layout.number("nodes")
+        size, nodes = self.layout.size("slab_node"), self.nodes
         memory = self.memory.read(body["nodes"], size * nodes)
         for at in range(nodes):
             node = Record(self.layout, "slab_node", memory, at * size)
@@ -241,6 +265,12 @@ class Copy:
                 continue
         return found
 
+    def every_domain(self):
+        """The structures."""
+        yield self.record("prudence_domain", self.layout.address("prudence_default"))
+        for _, domain in self.list_of("readers_domains", "prudence_domain", "generation"):
+            yield domain
+
     def domain(self, domain):
         now = domain["shared.sequence"]
         readers, inside = self.readers(domain, now)
@@ -283,10 +313,21 @@ class Copy:
                 inside.append(self.reader(slot, now))
         return count, inside
 
+    def inside_of(self, domain):
+        """The threads that are inside, the one that entered first comes first."""
+        now = domain["shared.sequence"]
+        slots = sorted((slot for slot in self.slots(domain["chunks"]) if slot["reader.word"]),
+                       key=lambda slot: signed(slot["reader.word"] - now & MASK))
+        return [self.reader(slot, now) for slot in slots]
+
     def slots(self, chunk):
-        """Of each thread that has one. A chunk takes reads, so even a ring of them ends."""
+        """Of each thread that has one."""
+        seen = set()
         size, (first, end) = self.layout.size("reader_slot"), self.layout.place("reader_chunk.slots", bounds.STRUCTURE)
         while chunk:
+            if chunk in seen:
+                raise WatchError(f"chunks of readers lead in a circle at {chunk:#x}. The process's memory is damaged")
+            seen.add(chunk)
             used = min((end - first) // size, self.memory.word(chunk + self.layout.offset("reader_chunk.used")))
             memory = self.memory.read(chunk + first, used * size) if used else b""
             for at in range(used):
@@ -299,9 +340,10 @@ class Copy:
         """The age of its section is known from the moment that a grace period waited for it."""
         word = slot["reader.word"]
         section, nesting = word & ~(self.step - 1), word & (self.step - 1)
-        inside = time.monotonic_ns() - slot["stall_since"] if section and slot["stall_word"] == section else 0
+        now_ns = self.target.now()
+        inside = now_ns - slot["stall_since"] if now_ns and section and slot["stall_word"] == section else 0
         begun = signed(now - section & MASK)
-        return {"thread": slot["thread"], "thread_name": self.thread_name(slot["thread"]) if word else "",
+        return {"thread": slot["thread"], "thread_name": self.target.thread_name(slot["thread"]) if word else "",
                 "nesting": max(nesting, 1) if word else 0, "inside_seconds": max(0, inside) / 1e9,
                 "grace_periods_begun": begun // self.step if section and begun > 0 else 0}
 
@@ -318,7 +360,7 @@ class Watch:
     def __init__(self, process):
         self.process = process
         with process.named():
-            self.copies = [Copy(process.memory, layout, process.thread_name) for layout in process.copies]
+            self.copies = [Copy(process, layout) for layout in process.copies]
             for layout in process.copies:
                 for name in NEEDED:
                     layout.counter(name)
@@ -331,25 +373,28 @@ class Watch:
     def sample(self):
         """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more. WatchError: what it says of
         itself cannot be so."""
-        return self.within_bounds(self._sample)
+        return self.within_bounds(self.sample_now)
 
-    def within_bounds(self, look):
+    def within_bounds(self, look, seconds=None):
         def work():
             with self.process.named():
-                self.process.memory.budget = bounds.Budget()
+                self.process.memory.budget = bounds.Budget(seconds)
                 try:
                     return look()
                 except OSError as error:
                     self.process.check()
                     self.process.resident()
                     raise WatchError(f"its memory cannot be read ({error})") from None
-        return within(f"process {self.process.pid} ({self.process.name})", work)
+        return within(f"{self.process.what} ({self.process.name})", work, seconds)
 
-    def _sample(self):
+    def sample_now(self):
+        """The same, by a thread that has its bounds already."""
         self.process.check()
-        copies = [{"version": layout.text("version"), "malloc": bool(layout.number("malloc")),
-                   "percpu": layout.texts.get("percpu", "rseq"), "percpu_reason": layout.texts.get("percpu_reason", "")}
-                  for layout in self.process.copies]
+        copies = []
+        for copy in self.copies:
+            reason = copy.percpu_reason()
+            copies.append({"version": copy.layout.version, "malloc": bool(copy.layout.address("malloc")),
+                           "percpu": "lock" if reason else "rseq", "percpu_reason": reason})
         sample = {"format": 1, "pid": self.process.pid, "program": self.process.name, "version": copies[0]["version"], "copies": copies,
                   "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "seconds": time.monotonic()}
         caches, domains, totals = [], [], dict.fromkeys(
@@ -382,14 +427,15 @@ class Watch:
 
     @staticmethod
     def add_copy(copy, number, caches, domains, totals):
-        for cache in copy.caches():
+        for _, cache in copy.caches():
             if cache["allocations"] or cache["slabs_now"]:
                 caches.append({"copy": number, **cache})
         domains.extend({"copy": number, **domain} for domain in copy.domains())
-        for total, variable in (("bytes_slabs", "pages_used"), ("bytes_slabs_peak", "pages_used_peak"),
-                                ("bytes_retained", "pages_retained"), ("bytes_metadata", "pages_metadata"),
-                                ("latent_limit", "latent_limit"), ("latent_risen", "latent_risen")):
+        for total, variable in (("bytes_metadata", "pages_metadata"), ("latent_limit", "latent_limit"), ("latent_risen", "latent_risen")):
             totals[total] += copy.variable(variable)
+        for total, word in (("bytes_slabs", "used"), ("bytes_slabs_peak", "used_peak"), ("bytes_retained", "retained")):
+            place = copy.layout.address("pages_words") + copy.layout.offset(f"pages_words.{word}")
+            totals[total] += copy.memory.word(copy.memory.word(place))
         for figure, counter in copy.layout.counters_of("process").items():
             totals[figure] += sum(copy.variable(place) for place in counter.places)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The description that a process gives of itself: where its figures stand (src/runtime/export_layout.c). Nothing of it is believed
-before it is checked here: a program may describe itself as it likes."""
+"""The table that the library has of itself: where its figures stand (src/runtime/watch_table.h). Nothing of it is believed before it is
+checked here: a program may describe itself as it likes."""
 
 import re
 import struct
@@ -8,13 +8,15 @@ import struct
 from . import bounds
 from .errors import WatchError
 
-LAYOUT = 2
-NAME = "prudence-export"  # of the mapping, and the first word of the description
-MOST = 16384
+LAYOUT = 3
+NAME = "prudence-watch"
+HEAD = struct.Struct("<16sII32s" + 4 * "QII")
+# Kinds of rows, in the order of the head: the bytes of a row that are read, and its columns.
+KINDS = {"number": struct.Struct("<32sQ"), "address": struct.Struct("<32sQ"), "member": struct.Struct("<40sII"), "counter": struct.Struct("<32s64s112s")}
 
 # Numbers that something is multiplied or divided by, or that are counted to: from, to.
-NUMBERS = {"pid": (1, 1 << 22), "cpus": (1, bounds.CPUS), "nodes": (1, bounds.NODES), "percpu_stride": (1, bounds.STRUCTURE),
-           "stack_count_bits": (1, 63), "grace_period_step": (1, 1 << 63)}
+NUMBERS = {"percpu_stride": (1, bounds.STRUCTURE), "stack_count_bits": (1, 63), "grace_period_step": (1, 1 << 63), "page_shift": (8, 30),
+           "leaf_shift": (8, 62), "leaves": (1, 1 << 40), "margin_unit": (1, 1 << 30), "sampling_unit": (1, 1 << 32), "site_buckets": (1, bounds.SITES)}
 
 
 # Not a suffix that metrics have, nor the beginning of what else is named.
@@ -31,84 +33,92 @@ class Counter:
             raise ValueError("its name is none of a counter")
         if not all(re.fullmatch(PLACES[group], place, re.ASCII) for place in places):
             raise ValueError("no counter can be there")
-        if not 0 < len(meaning) <= bounds.TEXT:
-            raise ValueError(f"a text has 1 to {bounds.TEXT} characters")
+        if not meaning:
+            raise ValueError("it says nothing")
         self.places, self.meaning = places, meaning
 
 
-class Layout:
-    """A description, read: numbers, texts, addresses, members of structures, and counters. Each is looked up by a function, which says
-    what is missing."""
+def text_of(characters):
+    return characters.split(b"\0")[0].decode(errors="replace")
 
-    def __init__(self, text):
-        self.numbers, self.texts, self.addresses, self.members, self.counters = {}, {}, {}, {}, {}
-        head, *lines = text.split("\n")
-        name, _, number = head.partition(" ")
-        if name != NAME:
-            raise WatchError("the description does not begin with its name")
-        if number != str(LAYOUT):
-            raise WatchError(f"its description is of layout {number[:bounds.SHOWN]}, and this tool reads layout {LAYOUT}: "
-                             "use the tool of the library's version")
-        if "end" not in lines:
-            raise WatchError("the description has no end")
-        for line in lines[:lines.index("end")]:
+
+def rows_of(memory, address):
+    """(version, rows) of the table at an address; each row is its kind, its name and its values."""
+    found = HEAD.unpack(memory.read(address, HEAD.size))
+    name, layout, kinds, version, *places = found
+    if text_of(name) != NAME:
+        raise WatchError("the table of its figures does not begin with its name")
+    if layout != LAYOUT or kinds < len(KINDS):
+        raise WatchError(f"the table of its figures is of layout {layout}, and this tool reads layout {LAYOUT}: use the tool of the library's version")
+    rows = []
+    for at, (kind, form) in enumerate(KINDS.items()):
+        first, count, size = places[3 * at:3 * at + 3]
+        if count > bounds.ROWS or not form.size <= size <= bounds.ROW:
+            raise WatchError(f"the table of its figures has {count} rows of {size} bytes for each {kind}, or says so")
+        data = memory.read(first, count * size) if count else b""
+        for start in range(0, len(data), size):
+            rows.append((kind, *(text_of(value) if isinstance(value, bytes) else value for value in form.unpack_from(data, start))))
+    return text_of(version), rows
+
+
+class Layout:
+    """A table, read: numbers, addresses, members of structures, and counters. Each is looked up by a function, which says what is missing.
+
+    version: of the library; rows: as rows_of() has them; place: the table's own address."""
+
+    def __init__(self, version, rows, place=0):
+        self.numbers, self.addresses, self.members, self.counters = {}, {}, {}, {}
+        self.address_of_table = place
+        if not 0 < len(version) <= bounds.TEXT:
+            raise WatchError("the table of its figures has no version")
+        self.version = version
+        for row in rows:
             try:
-                self._take(line)
+                self._take(*row)
             except ValueError as error:
-                raise WatchError(f"a line of its description cannot be understood: '{line[:bounds.SHOWN]}' ({error})") from None
+                shown = " ".join(map(str, row))[:bounds.SHOWN]
+                raise WatchError(f"a row of the table of its figures cannot be: '{shown}' ({error})") from None
         self._check_members()
 
-    def _take(self, line):
-        """A line of an unknown kind is of a later version, and says nothing to this one."""
-        kind, *words = line.split(" ")
-        if not re.fullmatch("[a-z]+", kind):
-            raise ValueError("it does not begin with a kind")
-        if kind not in ("number", "text", "address", "member", "counter"):
-            return
-        if kind == "counter":
-            words[2:] = [" ".join(words[2:])]
-        if len(words) != (3 if kind in ("member", "counter") else 2):
-            raise ValueError("it has too few or too many words")
-        name, *values = words
+    @classmethod
+    def read(cls, memory, address):
+        return cls(*rows_of(memory, address), address)
+
+    def _take(self, kind, name, *values):
         if not re.fullmatch(r"[\w.]{1,64}", name, re.ASCII):
             raise ValueError("its name is none")
         if kind == "number":
             least, most = NUMBERS.get(name, (0, bounds.WORD))
-            self.numbers[name] = bounds.whole(values[0], most, least)
-        elif kind == "text":
-            self.texts[name] = self._text(values[0])
+            self.numbers[name] = self._within(values[0], most, least)
         elif kind == "address":
-            self.addresses[name] = bounds.hexadecimal(values[0], bounds.ADDRESS)
+            self.addresses[name] = self._within(values[0], bounds.ADDRESS)
         elif kind == "counter":
             group, _, figure = name.partition(".")
             self.counters[name] = Counter(group, figure, values[0].split(","), values[1])
         else:
-            self.members[name] = bounds.whole(values[0], bounds.STRUCTURE), bounds.whole(values[1], bounds.STRUCTURE, 1)
+            self.members[name] = self._within(values[0], bounds.STRUCTURE), self._within(values[1], bounds.STRUCTURE, 1)
 
     @staticmethod
-    def _text(value):
-        if not 0 < len(value) <= bounds.TEXT:
-            raise ValueError(f"a text has 1 to {bounds.TEXT} characters")
-        return value.replace("_", " ")
+    def _within(value, most, least=0):
+        if not least <= value <= most:
+            raise ValueError(f"{value} is no number from {least} to {most}")
+        return value
 
     def _check_members(self):
         """Each lies in its structure, whose size is told where structures are read as a whole."""
         for name, (offset, size) in self.members.items():
             _, most = self.members.get(name.partition(".")[0], (0, bounds.STRUCTURE))
             if offset + size > most:
-                raise WatchError(f"its description has '{name}' end {offset + size} bytes into a structure of {most}")
+                raise WatchError(f"the table of its figures has '{name}' end {offset + size} bytes into a structure of {most}")
 
     @staticmethod
     def _known(what, name):
         if name not in what:
-            raise WatchError(f"its description lacks '{name}'")
+            raise WatchError(f"the table of its figures lacks '{name}'")
         return what[name]
 
     def number(self, name):
         return self._known(self.numbers, name)
-
-    def text(self, name):
-        return self._known(self.texts, name)
 
     def address(self, name):
         return self._known(self.addresses, name)
@@ -130,7 +140,7 @@ class Layout:
         """Where a member begins and ends, which has no more bytes than that: a number has 8."""
         offset, size = self._known(self.members, name)
         if size > most:
-            raise WatchError(f"its description has {size} bytes for '{name}', which has {most} at the most")
+            raise WatchError(f"the table of its figures has {size} bytes for '{name}', which has {most} at the most")
         return offset, offset + size
 
     def unpacker(self, structure, names, room):
@@ -139,7 +149,7 @@ class Layout:
         form, order, at = "<", [], 0
         for offset, end, name in sorted((*self.place(f"{structure}.{name}"), name) for name in names):
             if offset < at or end > room or end - offset not in (4, 8):
-                raise WatchError(f"its description has '{structure}.{name}' where it cannot be")
+                raise WatchError(f"the table of its figures has '{structure}.{name}' where it cannot be")
             form += f"{offset - at}x{'Q' if end - offset == 8 else 'I'}"
             order.append(name)
             at = end

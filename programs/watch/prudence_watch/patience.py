@@ -14,9 +14,10 @@ from .errors import WatchError
 stuck = None  # the thread that was left alone last. There is one at the most, or a hostile process would get one for each sample
 
 
-def within(what, work):
-    """What work() returns or raises. WatchError: it takes more than bounds.SECONDS, or that before it still does."""
+def within(what, work, seconds=None):
+    """What work() returns or raises. WatchError: it takes more than that time (bounds.SECONDS), or that before it still does."""
     global stuck
+    seconds = bounds.SECONDS if seconds is None else seconds
     answer, error = [], []
 
     def run():
@@ -29,10 +30,10 @@ def within(what, work):
         raise WatchError(f"{what}: an earlier read of memory has still not ended")
     worker = threading.Thread(target=run, daemon=True)
     worker.start()
-    worker.join(bounds.SECONDS + 0.5)  # a budget ends what does not wait before that, with a better message
+    worker.join(seconds + 0.5)  # a budget ends what does not wait before that, with a better message
     if worker.is_alive():
         stuck = worker
-        raise WatchError(f"{what}: the process lets nobody read its memory within {bounds.SECONDS:g} s (it may serve that memory itself)")
+        raise WatchError(f"{what}: the process lets nobody read its memory within {seconds:g} s (it may serve that memory itself)")
     if error:
         raise error[0]
     return answer[0]

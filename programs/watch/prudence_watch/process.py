@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Processes that let themselves be watched: finding them, and reading their memory.
+"""Processes that have the library: finding them, and reading their memory.
 
 Memory is read through /proc/PID/mem, opened for reading once. The descriptor belongs to the program that runs then: when that
 ends, or another takes its place (exec), or another process gets its number, reads give nothing more. So a watcher never
@@ -8,20 +8,18 @@ takes another process for its own.
 Any process may call itself as it likes, so one is looked for by its name among those of one user alone.
 """
 
-import contextlib
-import errno
 import os
 import pwd
+import time
 from pathlib import Path
 
 from . import bounds
 from .errors import Ended, WatchError
-from .layout import MOST, NAME, Layout
+from .memory import Memory, Target
+from .note import table_in
 
 PROC = Path("/proc")
 YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
-GDB_SCRIPTS = tuple(Path(__file__).resolve().parents[at] / name for at, name in ((1, "prudence-gdb.py"), (2, "gdb/prudence-gdb.py")))
-WORD = 8
 SEVERAL = -1  # instead of a user: the process has rights of more than one, or is over
 
 
@@ -76,17 +74,16 @@ def inner_pid(pid):
     return pid
 
 
-def mappings_of(pid):
-    """Addresses of all descriptions in the process: one of each copy of the library. Of too many one too many is told."""
-    found = []
-    with (PROC / str(pid) / "maps").open(errors="replace") as maps:
-        for line in maps:
-            words = line.split(maxsplit=5)
-            if len(words) == 6 and words[5].startswith(f"/memfd:{NAME} "):
-                found.append(int(words[0].split("-")[0], 16))
-            if len(found) > bounds.COPIES:
-                break
-    return found
+class Modules:
+    """The programs and libraries that a process has mapped."""
+
+    def __init__(self, pid):
+        self.starts = []  # (address, file) of each mapping of a file's first page
+        with (PROC / str(pid) / "maps").open(errors="replace") as maps:
+            for line in maps:
+                words = line.split(maxsplit=5)
+                if len(words) == 6 and words[1].startswith("r") and not words[2].strip("0") and words[5].startswith("/"):
+                    self.starts.append((int(words[0].split("-")[0], 16), (words[3], words[4])))
 
 
 def why_not(pid, own=None):
@@ -107,17 +104,12 @@ def why_not(pid, own=None):
             "are not. Run this as root, outside of the container")
 
 
-def line_to_watch(pid):
-    """For a shell: what switches the option on in a process that runs."""
-    script = next((path for path in GDB_SCRIPTS if path.exists()), GDB_SCRIPTS[0])
-    return f"gdb -p {pid} -batch -x {script} -ex 'prudence set export 1'"
-
-
-class Memory:
-    """The memory of the program that a process runs now. `budget`: what may be read of it; a sample sets a new one."""
+class LiveMemory(Memory):
+    """The memory of the program that a process runs now."""
 
     def __init__(self, pid):
-        self.pid, self.budget = pid, bounds.Budget()
+        super().__init__()
+        self.pid = pid
         try:
             self.fd = os.open(PROC / str(pid) / "mem", os.O_RDONLY | os.O_CLOEXEC)
         except PermissionError:
@@ -128,95 +120,43 @@ class Memory:
     def close(self):
         os.close(self.fd)
 
-    def read(self, address, size):
-        """Exactly so many bytes. OSError: there is no memory; Ended: there is no program; WatchError: that is too much."""
-        parts = []
-        self.budget.spend("reads of its memory")
-        if size > bounds.READ:
-            raise WatchError(f"it has a structure of {size} bytes, or says so, and {bounds.READ} are the most")
-        if not 0 <= address <= bounds.ADDRESS - size:
-            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
-        while size:
-            part = self.at(address, size)
-            if not part:
-                raise Ended(f"process {self.pid} has ended, or runs another program")
-            parts.append(part)
-            address, size = address + len(part), size - len(part)
-        return b"".join(parts)
-
     def at(self, address, size):
-        return os.pread(self.fd, size, address)
+        part = os.pread(self.fd, size, address)
+        if not part:
+            raise Ended(f"process {self.pid} has ended, or runs another program")
+        return part
 
-    def word(self, address):
-        return int.from_bytes(self.read(address, WORD), "little")
 
-
-class Process:
-    """A process that lets itself be watched. `copies`: the layout of each copy of the library in it."""
+class Process(Target):
+    """A process that has the library."""
 
     def __init__(self, pid, user=None):
         """user: whose it has to be; None: anyone's. It is asked for when the memory is open, which that of another program cannot
         become then."""
-        self.pid = pid
-        self.memory = Memory(pid)
+        super().__init__(LiveMemory(pid), pid, name_of(pid), f"process {pid}")
         try:
             self.user = uid_of(pid)
             if user is not None and self.user != user:
                 raise Ended(f"process {pid} is of another user than {user_name(user)} now")
             self._find()
         except BaseException:
-            self.memory.close()
+            self.close()
             raise
 
-    def close(self):
-        self.memory.close()
-
     def _find(self):
-        self.name = name_of(self.pid)
         try:
-            self.mappings = mappings_of(self.pid)
+            starts = [start for start, _ in Modules(self.pid).starts]
         except PermissionError:
             raise WatchError(why_not(self.pid)) from None
         except OSError:
             raise Ended(f"process {self.pid} has ended") from None
-        with self.named():
-            if len(self.mappings) > bounds.COPIES:
-                raise WatchError(f"it has more than {bounds.COPIES} copies of the library, or says so")
-            layouts = [Layout(self._description(mapping)) for mapping in self.mappings]
-            pids = [layout.number("pid") for layout in layouts]
+        self.find(starts)
         self.inner_pid = inner_pid(self.pid)
-        self.copies = [layout for layout, pid in zip(layouts, pids) if pid == self.inner_pid]
-        if layouts and not self.copies:
-            raise WatchError(f"process {self.pid} ({self.name}) uses the memory of another process "
-                             f"({pids[0]}, as it calls itself): watch that one")
-        if not layouts:
-            raise WatchError(f"process {self.pid} ({self.name}) does not let itself be watched: it does not use Prudence, or its option "
-                             f"'export' is off. Switch it on: {line_to_watch(self.pid)}; or start the program with PRUDENCE_OPTIONS=export=1")
-
-    @contextlib.contextmanager
-    def named(self):
-        """What is found wrong with what the process says of itself gets the process's name. What it ends with has that already."""
-        try:
-            yield
-        except Ended:
-            raise
-        except WatchError as error:
-            raise WatchError(f"process {self.pid} ({self.name}): {error}") from None
-
-    def _description(self, mapping):
-        try:
-            return self.memory.read(mapping, MOST).split(b"\0")[0].decode(errors="replace")
-        except OSError:
-            raise Ended(f"process {self.pid} has switched its option 'export' off") from None
 
     def check(self):
-        """That the process still wants to be watched. Before each sample."""
+        """That the process runs the same program. Before each sample."""
         self.threads = None
-        for mapping in self.mappings:
-            try:
-                self.memory.read(mapping, len(NAME))
-            except OSError:
-                raise Ended(f"process {self.pid} ({self.name}) has switched its option 'export' off") from None
+        super().check()
 
     def resident(self):
         try:
@@ -234,6 +174,13 @@ class Process:
             self.threads = {inner_pid(f"{self.pid}/task/{task.name}"): task.name for task in tasks.iterdir()} if tasks.exists() else {}
         return self.threads.get(thread, 0)
 
+    def now(self):
+        return time.monotonic_ns()
+
+    def mappings(self):
+        with (PROC / str(self.pid) / "maps").open(errors="replace") as maps:
+            return [line.rstrip("\n") for line in maps]
+
     def thread_name(self, thread):
         return name_of(f"{self.pid}/task/{self.outer_thread(thread)}")
 
@@ -244,14 +191,30 @@ def processes():
             yield int(entry.name)
 
 
+def has_library(pid, known):
+    """Whether a process has the library. known: what is known of files, by device and number."""
+    modules, memory = Modules(pid), None
+    try:
+        for start, file in modules.starts:
+            if file not in known:
+                memory = memory or LiveMemory(pid)
+                known[file] = table_in(memory, start) is not None
+            if known[file]:
+                return True
+    finally:
+        if memory:
+            memory.close()
+    return False
+
+
 def watchable(user):
-    """The processes of a user that let themselves be watched."""
-    found = []
+    """The processes of a user that have the library, and may be read."""
+    found, known = [], {}
     for pid in processes():
         try:
-            if uid_of(pid) == user and mappings_of(pid):
+            if uid_of(pid) == user and pid != os.getpid() and has_library(pid, known):
                 found.append(pid)
-        except OSError:
+        except (OSError, WatchError):
             continue
     return sorted(found)
 

@@ -49,8 +49,8 @@ def sparkline(values, width, plain=False):
 
 
 def printable(text):
-    """Names come from programs, and a terminal would obey what is not printable."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+    """Names come from programs, and a terminal would obey what is not printable. Bytes that are no character are shown in the same way."""
+    return "".join(character if character.isprintable() and character != "\ufffd" else "?" for character in text)
 
 
 def columns_of(character):

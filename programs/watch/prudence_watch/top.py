@@ -15,9 +15,9 @@ from .source import LOOK, Source, set_encoding, write
 
 EXAMPLE = """\
 examples:
-  PRUDENCE_OPTIONS=export=1 ./server &
   prudence-top --name server
   prudence-top --pid 4711 --once --sort live
+  prudence-top --core core.4711
   prudence-top --pid 4711 --json --interval 10s
 """
 
@@ -37,9 +37,13 @@ def print_sample(sample, source, options, view):
 
 
 def print_samples(source, options, view):
-    source.started()
+    """A core file has one, and nothing happens between two."""
     if options.csv:
         write(text.csv_head())
+    if options.core:
+        print_sample(source.sample(), source, options, view)
+        return
+    source.started()
     while True:
         print_sample(source.sample_after(options.interval), source, options, view)
         if options.once:
@@ -149,7 +153,7 @@ def parser():
     made = argparse.ArgumentParser(
         prog="prudence-top", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Shows what a process that uses Prudence holds, as it changes.", epilog=EXAMPLE)
-    choose.add_options(made, 1.0)
+    choose.add_options(made, 1.0, core=True)
     made.add_argument("--sort", choices=tuple(screen.BY_NAME), default="latent", metavar="COLUMN",
                       help="what caches are sorted by: " + ", ".join(screen.BY_NAME) + " (default: latent)")
     made.add_argument("--once", action="store_true", help="print one sample, after one interval, and end")
@@ -167,7 +171,7 @@ def run(arguments):
     set_encoding(options.json or options.csv)
     try:
         source = Source(choose.Finder(options).open())
-        if options.once or options.json or options.csv:
+        if options.core or options.once or options.json or options.csv:
             print_samples(source, options, view)
         else:
             show(source, view)

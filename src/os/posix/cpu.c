@@ -22,8 +22,8 @@
 
 #define CPUS_MAX 8192 /* Linux has no more */
 
-static unsigned cpu_count READ_MOSTLY = 1;
-static unsigned node_count READ_MOSTLY = 1;
+unsigned posix_cpu_count READ_MOSTLY = 1;
+unsigned posix_node_count READ_MOSTLY = 1;
 static uint8_t node_of_cpu[CPUS_MAX] __attribute__((aligned(CACHE_LINE)));
 static unsigned (*injected_current)(void) READ_MOSTLY = NULL;
 const char *posix_cpus_possible_injected = NULL;
@@ -103,8 +103,8 @@ static void nodes_read(void)
         largest = list_visit(text, NULL, 0);
     if (largest <= 0)
         return;
-    node_count = (unsigned)(largest < POSIX_NODES_MAX ? largest + 1 : POSIX_NODES_MAX);
-    for (unsigned node = 0; node < node_count; node++) {
+    posix_node_count = (unsigned)(largest < POSIX_NODES_MAX ? largest + 1 : POSIX_NODES_MAX);
+    for (unsigned node = 0; node < posix_node_count; node++) {
         snprintf(path, sizeof path, "/sys/devices/system/node/node%u/cpulist", node);
         if (posix_file_read(path, text, sizeof text))
             list_visit(text, cpu_is_on_node, node);
@@ -113,14 +113,14 @@ static void nodes_read(void)
 
 void posix_cpu_start(void)
 {
-    cpu_count = cpus_possible();
+    posix_cpu_count = cpus_possible();
     nodes_read();
 }
 
 void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
 {
-    cpu_count = cpus;
-    node_count = nodes;
+    posix_cpu_count = cpus;
+    posix_node_count = nodes;
     injected_current = current;
     for (unsigned cpu = 0; cpu < cpus; cpu++)
         node_of_cpu[cpu] = narrow(uint8_t, cpu * nodes / cpus);
@@ -128,7 +128,7 @@ void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
 
 unsigned os_cpu_count(void)
 {
-    return cpu_count;
+    return posix_cpu_count;
 }
 
 unsigned os_cpu_current(void)
@@ -138,12 +138,12 @@ unsigned os_cpu_current(void)
     if (unlikely(injected_current))
         return injected_current();
     cpu = sched_getcpu();
-    return cpu >= 0 && (unsigned)cpu < cpu_count ? (unsigned)cpu : 0;
+    return cpu >= 0 && (unsigned)cpu < posix_cpu_count ? (unsigned)cpu : 0;
 }
 
 unsigned os_node_count(void)
 {
-    return node_count;
+    return posix_node_count;
 }
 
 unsigned os_node_of_cpu(unsigned cpu)

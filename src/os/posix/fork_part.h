@@ -16,7 +16,6 @@ enum fork_order {
     FORK_TABLES,
     FORK_STREAMS,
     FORK_SYSTEM,
-    FORK_EXPORT,
     FORK_URCU_WORKERS,
     FORK_SCM,
     FORK_HEAP,

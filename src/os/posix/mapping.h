@@ -48,7 +48,7 @@ bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost);
 /* --- metadata.c: blocks for the allocator's own books (os/os.h) --- */
 void *metadata_map(size_t bytes);
 uint64_t metadata_bytes(void);
-const uint64_t *metadata_word(void); /* address of that count */
+extern uint64_t metadata_reserved; /* that count; watchers read it */
 void metadata_fork_prepare(void);
 void metadata_fork_done(void);
 

@@ -16,7 +16,7 @@
 static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
 static void *meta_free_lists[META_MAX / META_STEP + 1];
 static char *meta_next, *meta_end;
-static uint64_t meta_bytes;
+uint64_t metadata_reserved;
 static uint64_t meta_untouched; /* of them; atomic */
 /* Lists of free arrays, by the logarithm of their room. Each array begins with the next one's
  * address. */
@@ -29,7 +29,7 @@ void os_meta_note_untouched(int64_t bytes)
 
 uint64_t os_meta_touched(void)
 {
-    uint64_t untouched = load_relaxed(&meta_untouched), all = load_relaxed(&meta_bytes);
+    uint64_t untouched = load_relaxed(&meta_untouched), all = load_relaxed(&metadata_reserved);
 
     return all > untouched ? all - untouched : 0;
 }
@@ -44,7 +44,7 @@ static void *meta_cut(size_t bytes)
         char *chunk = mapping_make_own(META_CHUNK);
         if (!chunk)
             return NULL;
-        add_relaxed(&meta_bytes, META_CHUNK);
+        add_relaxed(&metadata_reserved, META_CHUNK);
         os_meta_note_untouched((int64_t)META_CHUNK);
         meta_next = chunk;
         meta_end = chunk + META_CHUNK;
@@ -83,7 +83,7 @@ void *os_meta_alloc(size_t bytes)
     bytes = round_up(bytes, os_page_size);
     block = mapping_make_own(bytes);
     if (block)
-        add_relaxed(&meta_bytes, bytes);
+        add_relaxed(&metadata_reserved, bytes);
     return block;
 }
 
@@ -99,7 +99,7 @@ void os_meta_free(void *meta, size_t bytes)
     if (bytes > META_MAX) {
         bytes = round_up(bytes, os_page_size);
         mapping_unmake_own(meta, bytes);
-        sub_relaxed(&meta_bytes, bytes);
+        sub_relaxed(&metadata_reserved, bytes);
         return;
     }
     os_lock_take(&meta_lock);
@@ -177,7 +177,7 @@ void *os_arrays_alloc(size_t bytes)
     if (!arrays)
         arrays = arrays_make(bytes);
     if (arrays)
-        add_relaxed(&meta_bytes, arrays_counted(bytes));
+        add_relaxed(&metadata_reserved, arrays_counted(bytes));
     return arrays;
 }
 
@@ -195,7 +195,7 @@ void os_arrays_free(void *arrays, size_t bytes)
     }
     if (arrays_share_a_page(bytes) || !mapping_purge_own(arrays, round_up(bytes, os_page_size)))
         fill_unseen(arrays, 0, bytes);
-    sub_relaxed(&meta_bytes, arrays_counted(bytes));
+    sub_relaxed(&metadata_reserved, arrays_counted(bytes));
     arrays_keep(arrays, bytes);
 }
 
@@ -207,12 +207,7 @@ void *metadata_map(size_t bytes)
 
 uint64_t metadata_bytes(void)
 {
-    return load_relaxed(&meta_bytes);
-}
-
-const uint64_t *metadata_word(void)
-{
-    return &meta_bytes;
+    return load_relaxed(&metadata_reserved);
 }
 
 void metadata_fork_prepare(void)

@@ -18,6 +18,7 @@
  * cache. */
 void posix_page_size_start(void);
 void posix_cpu_start(void);
+extern unsigned posix_cpu_count, posix_node_count; /* as os_cpu_count(); watchers read them */
 void posix_threads_start(void);
 void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);

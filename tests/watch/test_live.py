@@ -2,23 +2,21 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
 """Figures that are read from a process from outside are those that it would give, whatever it does meanwhile; and what cannot be
-read is named: other users' processes, those that end, run another program, or switch it off."""
+read is named: other users' processes, and those that end or run another program."""
 
 import ctypes
-import mmap
+import errno
 import os
 import shutil
 import signal
 import subprocess
 import unittest
-from pathlib import Path
 from unittest import mock
 
-from watching import BUILD, ROOT, Case, until
+from watching import BUILD, Case, until
 from prudence_watch import process as processes
 from prudence_watch.errors import Ended, WatchError
 from prudence_watch.figures import Watch
-from prudence_watch.layout import LAYOUT
 from prudence_watch.process import Process
 
 libc = ctypes.CDLL(None)
@@ -59,7 +57,7 @@ class Export(Case):
                 self.assertEqual(domain[name], its_own[name], name)
 
     def test_figures_are_those_of_the_process(self):
-        watched = self.start(options="export=1,background=0,decay=1000s")
+        watched = self.start(options="background=0,decay=1000s")
         watch = self.watch(watched.pid)
         self.compare(watched, watch.sample())
         watched.ask("keep 3000")
@@ -125,16 +123,16 @@ class Export(Case):
         static.ask("keep 10")
         self.compare(static, self.watch(static.pid).sample())
         preload = BUILD / "libprudence-malloc.so"
-        sleep = subprocess.Popen(["sleep", "60"], env=os.environ | {"LD_PRELOAD": str(preload), "PRUDENCE_OPTIONS": "export=1"})
+        sleep = subprocess.Popen(["sleep", "60"], env=os.environ | {"LD_PRELOAD": str(preload)})
         self.addCleanup(sleep.wait)
         self.addCleanup(sleep.kill)
         self.assertTrue(until(lambda: sleep.pid in processes.watchable(os.geteuid())))
         self.assertGreater(self.watch(sleep.pid).sample()["totals"]["allocations"], 0)
 
     def test_two_copies_of_the_library(self):
-        """Each has an export, and both are shown."""
+        """Each has its note, and both are shown."""
         both = subprocess.Popen([self.folder / "watched"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {
-            "LD_PRELOAD": str(BUILD / "libprudence-malloc.so"), "PRUDENCE_OPTIONS": "export=1"})
+            "LD_PRELOAD": str(BUILD / "libprudence-malloc.so")})
         self.addCleanup(both.communicate)
         self.addCleanup(both.kill)
         self.assertEqual(both.stdout.readline(), "ready\n")
@@ -145,35 +143,21 @@ class Export(Case):
         self.assertIn("routes", names)
         self.assertGreater(len(names), 1)
 
-    def test_off_unless_asked_for(self):
+    def test_the_option_of_earlier_versions_is_accepted(self):
         watched = self.start(options="export=SIGUSR1")
-        self.refused(watched.pid, "watched", "'export' is off", "PRUDENCE_OPTIONS=export=1",
-                     f"gdb -p {watched.pid} -batch -x {ROOT}/programs/gdb/prudence-gdb.py -ex 'prudence set export 1'")
-        self.assertNotIn(watched.pid, processes.watchable(os.geteuid()))
-        watched.process.send_signal(signal.SIGUSR1)
-        self.assertTrue(until(lambda: watched.pid in processes.watchable(os.geteuid())))
-        watch = self.watch(watched.pid)
-        watch.sample()
-        self.assertEqual(watched.ask("set export 0"), "0")
-        with self.assertRaisesRegex(Ended, "switched its option 'export' off"):
-            watch.sample()
-        self.assertEqual(watched.ask("set export 1"), "0")
+        for value in ("1", "0", "SIGHUP"):
+            self.assertEqual(watched.ask(f"set export {value}"), "0")
+        self.assertEqual(watched.ask("set export 2"), str(errno.EINVAL))
         self.watch(watched.pid).sample()
 
-    def test_nobody_can_write_or_leave_anything_behind(self):
-        watched = self.start()
-        line, = [line for line in Path(f"/proc/{watched.pid}/maps").read_text().splitlines() if "memfd:prudence-export" in line]
-        self.assertIn(" r--p ", line)
-        for fd in Path(f"/proc/{watched.pid}/fd").iterdir():
-            self.assertNotIn("memfd", os.readlink(fd))
-        mapped = Path(f"/proc/{watched.pid}/map_files") / line.split()[0]
-        try:
-            fd = os.open(mapped, os.O_RDWR)  # what root may
-        except OSError:
-            return
-        self.addCleanup(os.close, fd)
-        for attempt in (lambda: os.pwrite(fd, b"x", 0), lambda: os.ftruncate(fd, 0), lambda: mmap.mmap(fd, 10)):
-            self.assertRaises(OSError, attempt)
+    def test_a_process_that_stands_still(self):
+        """It does nothing for who watches it."""
+        watched = self.start(options="background=0")
+        watched.ask("keep 300")
+        watched.process.send_signal(signal.SIGSTOP)
+        self.assertEqual(self.watch(watched.pid).sample()["totals"]["objects_live"], 300)
+        watched.process.send_signal(signal.SIGCONT)
+        self.assertEqual(watched.ask("keep 1"), "done")
 
     def test_fork(self):
         watched = self.start()
@@ -185,17 +169,13 @@ class Export(Case):
         self.assertEqual(before.sample()["totals"]["objects_live"], 10)
         self.assertEqual(before.sample()["pid"], watched.pid)
 
-    def test_a_copy_without_handlers_does_not_answer_for_its_parent(self):
+    def test_a_copy_without_handlers(self):
+        """It has memory of its own."""
         watched = self.start()
+        watched.ask("keep 10")
         child = int(watched.ask("copy"))
-        self.refused(child, "'export' is off")
-        self.watch(watched.pid).sample()
-
-    def test_a_process_that_borrows_the_memory_is_not_shown(self):
-        """What vfork makes."""
-        watched = self.start()
-        with mock.patch.object(processes, "inner_pid", return_value=watched.pid + 1):
-            self.refused(watched.pid, "uses the memory of another process", str(watched.pid))
+        for pid in (child, watched.pid):
+            self.assertEqual(self.watch(pid).sample()["totals"]["objects_live"], 10)
 
     @unittest.skipIf(os.geteuid() != 0, "only root may make a namespace of processes")
     def test_a_container(self):
@@ -217,7 +197,7 @@ class Export(Case):
         self.assertTrue(until(lambda: processes.name_of(watched.pid) == "sleep"))
         with self.assertRaisesRegex(Ended, f"process {watched.pid} has ended, or runs another program"):
             watch.sample()
-        self.refused(watched.pid, "sleep", "'export' is off")
+        self.refused(watched.pid, "sleep", "does not use Prudence")
 
     def test_crash(self):
         watched = self.start()
@@ -229,15 +209,6 @@ class Export(Case):
             watch.sample()
         self.refused(watched.pid, "does not exist")
         self.assertNotIn(watched.pid, processes.watchable(os.geteuid()))
-
-    def test_other_layouts_are_named(self):
-        for text, message in ((f"prudence-export {LAYOUT + 1}\nend\n", f"layout {LAYOUT + 1}, and this tool reads layout {LAYOUT}"),
-                              (f"prudence-export {LAYOUT}\ntext pid 1\n", "no end"), ("something\n", "its name")):
-            fd = os.memfd_create("prudence-export")
-            os.write(fd, text.encode().ljust(20000, b"\0"))
-            with mmap.mmap(fd, 0, mmap.MAP_PRIVATE, mmap.PROT_READ):
-                self.refused(os.getpid(), message)
-            os.close(fd)
 
     def test_who_may_not_is_told_why(self):
         watched = self.start()
@@ -287,7 +258,7 @@ class Consistency(unittest.TestCase):
         self.addCleanup(writer.communicate)
         self.addCleanup(writer.kill)
         address = int(writer.stdout.readline())
-        memory = processes.Memory(writer.pid)
+        memory = processes.LiveMemory(writer.pid)
         self.addCleanup(memory.close)
         mixed = 0
         for _ in range(300):

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""What prudence-inspect and the commands for gdb print: lines of text about a process, read from its memory."""
+
+from datetime import datetime, timezone
+
+from .errors import WatchError
+from .heap import Heap
+from .text import printable
+
+LATENT_SHOWN, LIVE_SHOWN = 5, 3
+
+
+def table(head, rows):
+    """Lines of columns: the first to the left, the others to the right."""
+    rows = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(zip(row, widths))).rstrip()
+
+
+def titled(watch, what):
+    """Each copy of the library, after a line that names it if there are several."""
+    for number, copy in enumerate(watch.copies):
+        if len(watch.copies) > 1:
+            yield copy, [f"{what} of copy {number} of the library" + (", which is malloc" if copy.layout.address("malloc") else "")]
+        else:
+            yield copy, []
+
+
+def check_known(known, name):
+    if name is not None and not known:
+        raise WatchError(f"there is no cache '{name}'")
+
+
+def caches(watch):
+    """All slab caches that were ever used, with their live, cached and latent objects."""
+    for copy, title in titled(watch, "caches"):
+        rows = []
+        for cache, figures in copy.caches():
+            if figures["allocations"] or figures["slabs_now"]:
+                rows.append((figures["name"], figures["object_size"] if cache["percpu"] else "-", figures["objects_live"], figures["objects_cached"],
+                             figures["objects_latent"], figures["slabs_now"], figures["bytes_latent"], figures["domain"]))
+        yield from title
+        yield from table(("cache", "size", "live", "cached", "latent", "slabs", "latent bytes", "domain"), rows)
+
+
+def counters(watch, name=None):
+    """What a cache, or each that was ever used, has counted."""
+    known = False
+    for copy, title in titled(watch, "counters"):
+        yield from title
+        meanings = copy.layout.counters_of("cache")
+        for _, figures in copy.caches():
+            if name is not None and figures["name"] != name:
+                continue
+            known = True
+            if name is not None or any(figures[counter] for counter in meanings):
+                yield f"cache '{figures['name']}'"
+                yield from (f"  {counter:<22} {figures[counter]:>12}  {of.meaning}" for counter, of in meanings.items())
+    check_known(known, name)
+
+
+def walk(watch, name=None):
+    """Each slab of a cache, or of all caches, with its objects."""
+    known = False
+    for copy, title in titled(watch, "slabs"):
+        heap, rows = Heap(copy), []
+        for cache in heap.caches(name):
+            known = True
+            rows.extend(heap.walk(cache))
+        yield from title
+        yield from table(("pages", "bytes", "objects", "live", "cached", "latent", "free", "node", "cache"), rows)
+    check_known(known, name)
+
+
+def latent(watch, name=None):
+    """Where deferred objects are, and what they wait for."""
+    known = False
+    for copy, title in titled(watch, "latent objects"):
+        yield from title
+        heap = Heap(copy)
+        for cache, figures in copy.caches():
+            if name is None and not figures["objects_latent"]:
+                continue
+            if name is None or figures["name"] == name:
+                known = True
+                yield from heap.latent(cache)
+    check_known(known, name)
+
+
+def inside(watch):
+    """(domain, reader) of each thread inside a section."""
+    for copy in watch.copies:
+        for domain in copy.every_domain():
+            for reader in copy.inside_of(domain):
+                yield domain, reader
+
+
+def duration(seconds):
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
+
+
+def readers(watch):
+    """The threads that are inside a read-side critical section, of every domain."""
+    yield from table(("domain", "thread", "name", "nesting", "grace periods begun", "in the way"),
+                     ((domain.text("name"), reader["thread"], reader["thread_name"] or "-", reader["nesting"], reader["grace_periods_begun"],
+                       duration(reader["inside_seconds"]) if reader["inside_seconds"] else "-") for domain, reader in inside(watch)))
+
+
+def domains(watch):
+    """All domains, with what they have counted."""
+    for copy, title in titled(watch, "domains"):
+        yield from title
+        names = list(copy.layout.counters_of("domain"))
+        rows = []
+        for domain in copy.every_domain():
+            figures = copy.domain(domain)
+            rows.append((figures["name"], figures["kind"], figures["readers"], figures["readers_inside"], figures["bytes_called"],
+                         *(figures[name] for name in names)))
+        yield from table(("domain", "kind", "readers", "inside", "callbacks' bytes", *(name.replace("_", " ") for name in names)), rows)
+
+
+def whois(watch, address):
+    """What an address is: its cache, slab and object, and where that object is: live, cached, latent or free."""
+    for copy in watch.copies:
+        lines = Heap(copy).whois(address)
+        if lines:
+            yield from lines
+            return
+    yield f"{address:#x}: no memory of Prudence's slabs"
+
+
+# --------------------------------------------------------------------------------------------- the summary
+
+def of_bytes(value):
+    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
+        if value >= unit:
+            return f"{value / unit:.1f} {name}"
+    return f"{value} bytes"
+
+
+def reader_of(domain, sample, kind):
+    """Who has been inside the longest. Any domain may be a member of a set."""
+    if kind.startswith("external"):
+        return "another library ends its grace periods"
+    found = [(of, reader) for of in sample["domains"] for reader in of["threads_inside"] if of["name"] == domain or kind.startswith("set")]
+    if not found:
+        return "no thread is inside; the next grace periods free them"
+    of, reader = max(found, key=lambda one: (one[1]["inside_seconds"], one[1]["grace_periods_begun"]))
+    text = f"thread '{reader['thread_name'] or '?'}' (tid {reader['thread']}) is inside a read-side critical section"
+    if of["name"] != domain:
+        text += f" of '{of['name']}'"
+    return text + (f", in the way for {duration(reader['inside_seconds'])}" if reader["inside_seconds"] else "")
+
+
+def dump(watch):
+    """A summary, as prudence_dump() writes it: which caches hold memory, and which reader keeps it."""
+    sample = watch.sample_now()
+    totals, kinds = sample["totals"], {domain["name"]: domain["kind"] for domain in sample["domains"]}
+    when = getattr(watch.process, "time", None) or datetime.now(timezone.utc)
+    yield f"prudence {sample['version']}: process {sample['pid']} ({sample['program']}), {when:%Y-%m-%d %H:%M:%S} UTC"
+    for copy in sample["copies"]:
+        if copy["percpu_reason"]:
+            yield f"per-CPU caches: locks instead of restartable sequences ({copy['percpu_reason']})"
+    yield (f"slabs and large blocks: {of_bytes(totals['bytes_slabs'])} (most: {of_bytes(totals['bytes_slabs_peak'])}); "
+           f"live {of_bytes(totals['bytes_live'])}, latent {of_bytes(totals['bytes_latent'])}, cached {of_bytes(totals['bytes_cached'])}; "
+           f"retained {of_bytes(totals['bytes_retained'])}, metadata {of_bytes(totals['bytes_metadata'])} reserved")
+    yield (f"latent_limit: {of_bytes(totals['latent_limit'])}, in force {of_bytes(max(totals['latent_limit'], totals['latent_risen']))}; "
+           f"waits because of it: {totals['throttle_waits']}, given up {totals['throttle_expiries']}; "
+           f"callbacks wait with {of_bytes(totals['bytes_called'])}")
+    for figure, shown in (("bytes_latent", LATENT_SHOWN), ("bytes_live", LIVE_SHOWN)):
+        for cache in sorted(sample["caches"], key=lambda cache: -cache[figure])[:shown]:
+            if not cache[figure]:
+                continue
+            text = f"{figure.removeprefix('bytes_')}: {of_bytes(cache[figure])} of cache '{cache['name']}'"
+            if figure == "bytes_latent":
+                text += f", domain '{cache['domain']}': {reader_of(cache['domain'], sample, kinds.get(cache['domain'], ''))}"
+            yield text
+
+
+def shown(lines):
+    """Lines without what a terminal would obey."""
+    return (printable(line) for line in lines)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""Finds the library in a process: each program and library there is asked for the library's ELF note, which leads to the table of its
+figures (src/runtime/watch_table.c). Headers and note are read from the process's memory, so a file that was deleted, replaced or stripped
+is no obstacle. A program that was linked with the static library has the note itself."""
+
+import struct
+
+from . import bounds
+from .errors import WatchError
+from .layout import Layout
+
+HEADER = struct.Struct("<4sBB10xHHIQQQIHHH")
+SEGMENT = struct.Struct("<IIQQQQQQ")
+NOTE = struct.Struct("<III")
+LOAD, NOTES = 1, 4  # kinds of segments
+NAME, KIND = b"Prudence\0", 1
+PAGE = 4096
+
+
+def note_in(data):
+    """Where the note's descriptor stands among notes, and the distance that it has; None: there is none."""
+    at = 0
+    while at + NOTE.size <= len(data):
+        name_size, size, kind = NOTE.unpack_from(data, at)
+        name = at + NOTE.size
+        place = name + -(-name_size // 4) * 4
+        if data[name:name + name_size] == NAME and kind == KIND and size == 8 and place + 8 <= len(data):
+            return place, struct.unpack_from("<q", data, place)[0]
+        at = place + -(-size // 4) * 4
+    return None
+
+
+def segments_of(memory, start):
+    """(kind, offset, address, size) of each segment of the module whose file begins at that address of memory, by the module's own addresses."""
+    header = memory.read(start, HEADER.size)
+    magic, bits, order, _, _, _, _, place, _, _, _, size, count = HEADER.unpack(header)
+    if magic != b"\x7fELF" or (bits, order) != (2, 1) or size != SEGMENT.size or count > bounds.SEGMENTS or place > PAGE:
+        return []
+    return [(kind, offset, address, length) for kind, _, offset, address, _, _, length, _ in
+            SEGMENT.iter_unpack(memory.read(start + place, count * size))]
+
+
+def table_in(memory, start):
+    """The address of the table that a module has; None: it is not the library."""
+    try:
+        segments = segments_of(memory, start)
+        bias = next((start - (address - offset) // PAGE * PAGE for kind, offset, address, _ in segments if kind == LOAD and offset < PAGE), None)
+        for kind, _, address, size in segments if bias is not None else ():
+            place = (bias + address) & bounds.WORD
+            found = note_in(memory.read(place, min(size, bounds.NOTES))) if kind == NOTES else None
+            if found:
+                return (place + sum(found)) & bounds.WORD
+    except OSError:
+        pass
+    return None
+
+
+def tables(memory, starts):
+    """The address of each copy's table; starts: of each mapping of a file's first page. Two notes of one copy lead to one table."""
+    found = dict.fromkeys(table for table in (table_in(memory, start) for start in starts) if table is not None)
+    if len(found) > bounds.COPIES:
+        raise WatchError(f"it has more than {bounds.COPIES} copies of the library, or says so")
+    return list(found)
+
+
+def layouts(memory, starts):
+    """The table of each copy of the library, read."""
+    found = []
+    for table in tables(memory, starts):
+        try:
+            found.append(Layout.read(memory, table))
+        except OSError as error:
+            raise WatchError(f"the table of its figures cannot be read ({error})") from None
+    return found

@@ -22,6 +22,7 @@
  *   copy          the same by clone(), without the library's handlers
  *   exec          executes sleep
  *   hide          makes the process undumpable, so that others cannot read the memory
+ *   dump core     crashes, and leaves a core file if limits allow
  *   crash, quit
  */
 #define _GNU_SOURCE
@@ -43,6 +44,7 @@ static struct prudence_cache *routes;
 static sem_t inside, leave;
 static pthread_t parser;
 static int parser_tid;
+static struct rlimit limits; /* of core files */
 
 static void *parse(void *ignored)
 {
@@ -199,15 +201,19 @@ static void obey(char *line)
         execlp("sleep", "sleep", "60", (char *)NULL);
     else if (strcmp(line, "crash") == 0)
         abort();
+    else if (strcmp(line, "dump core") == 0)
+        setrlimit(RLIMIT_CORE, &limits), abort();
     else
         exit(0);
 }
 
 int main(void)
 {
-    struct rlimit none = {0, 0};
+    struct rlimit none = {0, RLIM_INFINITY};
     char line[256];
 
+    getrlimit(RLIMIT_CORE, &limits);
+    none.rlim_max = limits.rlim_max;
     setrlimit(RLIMIT_CORE, &none);
     setvbuf(stdout, NULL, _IOLBF, 0);
     sem_init(&inside, 0, 0);

@@ -135,7 +135,7 @@ def whois(watch, address):
 def of_bytes(value):
     for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
         if value >= unit:
-            return f"{value / unit:.1f} {name}"
+            return f"{value * 10 // unit / 10} {name}"
     return f"{value} bytes"
 
 

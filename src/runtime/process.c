@@ -23,6 +23,7 @@
 #include "runtime/extensions.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
+#include "runtime/request.h"
 #include "runtime/sandbox.h"
 #include "slab/doubles.h"
 #include "slab/preflush.h"
@@ -105,6 +106,7 @@ const struct process_part process_parts[] = {
     {"fork", .start = fork_start},
     {"decay", .start = start_decay, .act = background_start},
     {"system calls", .start = sandbox_start},
+    {"requests", .obey = request_obey},
 };
 const unsigned process_parts_count = sizeof process_parts / sizeof process_parts[0];
 

@@ -34,6 +34,7 @@
 #include "process.h"
 #include "rcu/call.h"
 #include "runtime/figures.h"
+#include "runtime/request.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
@@ -180,6 +181,15 @@ static const struct watch_member watch_members[] = {
     MEMBER(profile_site, cache),
     MEMBER(trace, count),
 
+    WHOLE(request),
+    MEMBER(request, asked),
+    MEMBER(request, answer),
+    MEMBER(request, ticket),
+    MEMBER(request, process),
+    MEMBER(request, sum),
+    MEMBER(request, name),
+    MEMBER(request, value),
+
     MEMBER(pages_words, used),
     MEMBER(pages_words, used_peak),
     MEMBER(pages_words, retained),
@@ -214,6 +224,7 @@ static const struct watch_number watch_numbers[] = {
     {"leaves", PAGE_MAP_LEAVES},
     {"margin_unit", OS_PAGE_SIZE},
     {"sampling_unit", SAMPLING_UNIT},
+    {"requests", REQUESTS},
     {"site_buckets", SITE_BUCKETS},
     {"slab_bits", offsetof(struct slab, bits)},
     {"depot_words", offsetof(struct depot, words)},
@@ -242,6 +253,8 @@ static const struct watch_address watch_addresses[] = {
     {"samples_dropped", &profile_samples_dropped},
     {"site_lists", &profile_site_buckets},
     {"depot", &stack_depot_kept},
+    {"requests", requests},
+    {"asked", &os_asked},
     TOTAL_FIGURES(NO_SUM, COUNT_ADDRESS, NO_OTHER)};
 
 #define ROWS(of)                                                                                   \

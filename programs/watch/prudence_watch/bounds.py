@@ -34,7 +34,7 @@ PER_SAMPLE = {
 SLOTS = 1 << 20  # of the arrays of a CPU
 BATCH = 255  # objects
 RESTS = 1 << 16  # large blocks
-COMMAND = 192  # bytes of an option and its value
+REQUESTS, REQUEST = 64, 192  # of options to be set, and bytes of a part of one
 NAMED = 8  # processes in a message
 
 # ---------------------------------------------------------------------------------------- a profile

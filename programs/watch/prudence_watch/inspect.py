@@ -5,6 +5,7 @@ import argparse
 import re
 
 from . import bounds, choose, commands, heap_profile, text
+from .ask import set_option
 from .errors import WatchError
 from .source import set_encoding, write
 
@@ -58,6 +59,10 @@ def parser():
         "say what an address is: its cache, slab and object, and where that object is").add_argument("address", type=address, metavar="ADDRESS")
     add("profile", lambda watch, options: write_profile(watch, options.file),
         "write the heap profile for prudence-profile").add_argument("file", metavar="FILE")
+    one = add("set", lambda watch, options: set_option(watch, options.option, options.value, options.wait), "set an option of the running process")
+    one.add_argument("option", metavar="OPTION")
+    one.add_argument("value", metavar="VALUE")
+    one.add_argument("--wait", type=choose.seconds, metavar="TIME", default=2.0, help="for the answer, as 500ms or 2s (default: 2s)")
     return made
 
 
@@ -65,8 +70,10 @@ def run(arguments):
     options = choose.parse(parser(), arguments)
     set_encoding(for_programs=False)
     try:
+        if options.core and options.command == "set":
+            raise WatchError("a core file has no process whose options could be set")
         watch = choose.Finder(options).open()
-        for line in commands.shown(watch.within_bounds(lambda: list(options.run(watch, options)), bounds.COMMAND_SECONDS)):
+        for line in commands.shown(watch.within_bounds(lambda: list(options.run(watch, options)), max(bounds.COMMAND_SECONDS, bounds.COPIES * getattr(options, "wait", 0)))):
             write(line)
     except WatchError as error:
         return text.printable(f"prudence-inspect: {error}")

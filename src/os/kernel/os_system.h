@@ -129,4 +129,9 @@ static inline void __noreturn os_abort(void)
 __printf(1, 2) void os_report(const char *format, ...);
 #define os_panic(...) (os_report(__VA_ARGS__), os_abort())
 
+/* Nobody writes options into a kernel's memory. */
+static inline void os_act_if_asked(void)
+{
+}
+
 #endif /* OS_KERNEL_SYSTEM_H */

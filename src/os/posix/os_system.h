@@ -136,4 +136,15 @@ static inline void __attribute__((noreturn)) os_misuse(void)
     os_abort();
 }
 
+/* Acts on an option that another process has written into this one's memory (ADR 89). Called from
+ * slow paths with nothing held, so foreign functions may be called. Costs one load while there is
+ * none. */
+extern HIDDEN uint64_t os_asked; /* written from outside; 0 if nothing is asked */
+void os_asked_act(void);
+static inline void os_act_if_asked(void)
+{
+    if (unlikely(load_relaxed(&os_asked)))
+        os_asked_act();
+}
+
 #endif /* OS_POSIX_SYSTEM_H */

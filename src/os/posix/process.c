@@ -47,6 +47,15 @@ void process_act(void)
             process_parts[i].act();
 }
 
+uint64_t os_asked;
+
+void os_asked_act(void)
+{
+    for (unsigned i = 0; i < process_parts_count; i++)
+        if (process_parts[i].obey)
+            process_parts[i].obey();
+}
+
 void process_loaded(void)
 {
     store_relaxed(&loaded, 1u);

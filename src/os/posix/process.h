@@ -21,6 +21,9 @@ struct process_part {
      * does work that needs the dynamic loader. Called when the library has been loaded, then
      * whenever an option is set. Does nothing if not wanted or already done. No lock is held. */
     void (*act)(void);
+
+    /* Does what another process asks for (os_asked). NULL in all parts but one. */
+    void (*obey)(void);
 };
 
 /* In the order of their start; a function is NULL if the part has nothing to do. */

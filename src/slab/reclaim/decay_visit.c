@@ -23,11 +23,13 @@ void decay_visit(void)
         os_idle_kick();
 }
 
-/* Does the same when nothing at all is held, so that foreign functions may be called. */
+/* Does the same when nothing at all is held, so that foreign functions may be called. Also acts on
+ * what is asked from outside. */
 void decay_visit_and_drive(void)
 {
     decay_visit();
     decay_drive();
+    os_act_if_asked();
 }
 
 /*

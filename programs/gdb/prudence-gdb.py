@@ -15,8 +15,8 @@
     (gdb) prudence set OPTION VALUE
 
 They print what prudence-inspect(1) prints, of memory as gdb has it: of a process or of a core file. No function of the program is called, and
-the library may be stripped. Only `prudence set` needs a running process, and calls the library in it. The package prudence_watch, which lies beside
-this file, does the reading.
+the library may be stripped. `prudence set` writes a request into a running process. The package prudence_watch, which lies beside this file, does
+the rest.
 
 The process may have damaged its memory, and a core file may be anyone's: prudence_watch/bounds.py says how much is taken from it.
 """
@@ -31,9 +31,11 @@ import gdb
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(folder) for folder in (HERE, HERE.parent / "watch") if (folder / "prudence_watch").is_dir()]
 from prudence_watch import bounds, commands, inspect  # noqa: E402 (the path comes first)
+from prudence_watch.ask import Request  # noqa: E402
 from prudence_watch.errors import WatchError  # noqa: E402
 from prudence_watch.figures import Watch  # noqa: E402
 from prudence_watch.memory import Memory, Target  # noqa: E402
+from prudence_watch.process import inner_pid  # noqa: E402
 
 
 class GdbMemory(Memory):
@@ -48,6 +50,13 @@ class GdbMemory(Memory):
             return bytes(gdb.selected_inferior().read_memory(address, size))
         except gdb.MemoryError as error:
             raise OSError(str(error)) from None
+
+    @staticmethod
+    def write(address, data):
+        try:
+            gdb.selected_inferior().write_memory(address, data)
+        except gdb.error as error:
+            raise WatchError(f"the memory cannot be written ({error})") from None
 
 
 MAPPING = re.compile(r"\s*0x(\w+)\s+0x(\w+)\s+0x\w+\s+0x(\w+)\s+(?:[-rwxps]{4}\s+)?(/.*)")
@@ -86,45 +95,6 @@ def told(lines):
         raise gdb.GdbError(f"prudence: {error}") from None
     except OSError as error:
         raise gdb.GdbError(f"prudence: the memory cannot be read ({error})") from None
-
-
-# ------------------------------------------------------------------------------------------ threads
-
-BUSY = re.compile(r"malloc|calloc|realloc|free|memalign|_dl_|dl_iterate_phdr|fork")  # with locks that a call may want
-BUSY_LIBRARIES = re.compile(r"/(libprudence|ld-linux|ld-musl)")
-
-
-def is_busy():
-    """Whether the selected thread is inside the library, an allocator or the loader."""
-    frame = gdb.newest_frame()
-    while frame:
-        if BUSY.search(frame.name() or "") or BUSY_LIBRARIES.search(gdb.solib_name(frame.pc()) or ""):
-            return True
-        frame = frame.older()
-    return False
-
-
-def idle_thread():
-    """Selects a thread in which a function can be called."""
-    for thread in sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num):
-        thread.switch()
-        if not is_busy():
-            return
-    raise gdb.GdbError("prudence set: each thread is inside the library, an allocator or the loader: let the process go on, and ask again")
-
-
-def set_option(name, value):
-    """What prudence_option_set returns. The texts are put below the thread's stack, because gdb would call malloc for them."""
-    stack = int(gdb.parse_and_eval("$sp").cast(gdb.lookup_type("unsigned long")))
-    data = name.encode() + b"\0" + value.encode() + b"\0"
-    place = (stack - 1024 - len(data)) & ~0xff
-    gdb.selected_inferior().write_memory(place, data)
-    gdb.execute(f"set var $sp = {place - 256}")
-    try:
-        return int(gdb.parse_and_eval("((int (*)(const char *, const char *))prudence_option_set)"
-                                         f"((const char *){place}, (const char *){place + len(name.encode()) + 1})"))
-    finally:
-        gdb.execute(f"set var $sp = {stack}")
 
 
 class Prudence(gdb.Command):
@@ -200,26 +170,26 @@ class Profile(gdb.Command):
 
 
 class Set(gdb.Command):
-    """Sets an option of the running process: prudence set OPTION VALUE (docs/reference/options.md)."""
+    """Sets an option of the running process: prudence set OPTION VALUE (docs/reference/options.md). The process acts when it goes on, at its next
+    slow path."""
 
     def __init__(self):
         super().__init__("prudence set", gdb.COMMAND_DATA)
 
+    @staticmethod
+    def lines(name, value):
+        asked = watch()
+        for copy in asked.copies:
+            Request(copy, asked.process.memory, inner_pid(asked.process.pid), name, value).send()
+        yield f"{name}={value}: the process sets it when it goes on, and next allocates or defers past its caches"
+
     def invoke(self, argument, from_tty):
         given = gdb.string_to_argv(argument)
         if len(given) != 2:
-            raise gdb.GdbError("prudence set: an option and a value are wanted, as in: prudence set export 1")
-        before = gdb.selected_thread()
-        if not before:
+            raise gdb.GdbError("prudence set: an option and a value are wanted, as in: prudence set profile 1")
+        if not gdb.selected_thread():
             raise gdb.GdbError("prudence set: there is no running process")
-        try:
-            idle_thread()
-            error = set_option(*given)
-        finally:
-            before.switch()
-        if error:
-            raise gdb.GdbError(f"prudence set: {os.strerror(error)}; the process says more on its standard error")
-        print(f"{given[0]} is {given[1]} now")
+        told(lambda: self.lines(*given))
 
 
 Prudence()

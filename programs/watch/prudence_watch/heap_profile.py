@@ -41,7 +41,7 @@ class Profile(Heap):
     def lines(self, target):
         rate, lists = self.copy.variable("sampling_rate"), self.copy.variable("site_lists")
         if not rate or not lists:
-            raise WatchError("this process takes no profile: set one by 'prudence-inspect set profile 1'")
+            raise WatchError("this process takes no profile: begin one by 'prudence-inspect --pid N set profile 1'")
         depot, following = self.copy.variable("depot"), self.layout.offset("profile_site.next")
         yield from ("prudence profile 1", f"version {self.layout.version}", f"program {target.pid} {json.dumps(printable(target.name))}",
                     f"time {time.time_ns()}", f"rate {rate}", f"unit {self.layout.number('sampling_unit')}",

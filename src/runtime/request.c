@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options that another process sets (ADR 89). That process writes a request into the memory of this
- * one, then its ticket into the request's first word, then 1 into `os_asked`. The next thread that
- * comes to a slow path with nothing held sets the option, and answers. Whoever may write this memory
- * could do anything with the process, so nobody gains a right.
+ * Options that another process sets (ADR 89). That process writes a request into the memory of
+ * this one, then its ticket into the request's first word, then 1 into `os_asked`. The next thread
+ * that comes to a slow path with nothing held sets the option, and answers. A process that may
+ * write this memory could do anything with this process, so it gains no right.
  *
  * The thread that clears the word by compare-and-swap acts, so a request is obeyed once. The thread
- * copies the request first. If another process wrote its own meanwhile, the ticket or the sum does
- * not fit: the answer is EAGAIN, and the first process asks again. A child of fork, which has a copy
- * of a request that was not obeyed yet, is not the process that is meant, and only forgets it.
+ * copies the request first. If another process has written its own request there, the ticket or the
+ * sum does not fit: the answer is EAGAIN, and the first process asks again. A child of fork, which
+ * has a copy of a request that was not obeyed yet, is not the process that is meant, and only
+ * forgets the request.
  */
 #include "runtime/request.h"
 

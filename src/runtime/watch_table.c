@@ -259,7 +259,7 @@ static const struct watch_address watch_addresses[] = {
 
 #define ROWS(of)                                                                                   \
     {                                                                                              \
-        of, sizeof of / sizeof of[0], sizeof of[0]                                                 \
+        (of), sizeof(of) / sizeof((of)[0]), sizeof((of)[0])                                        \
     }
 
 const struct watch_table watch_table __attribute__((used)) = {

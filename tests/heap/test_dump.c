@@ -455,6 +455,25 @@ TEST(handlers_of_the_program_stay)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
+/* Two options may choose one signal; it stays until neither does. */
+TEST(two_options_share_a_signal)
+{
+    struct sigaction own = {.sa_handler = handle};
+
+    assert_int_equal(prudence_option_set("dump_file", path_in("shared.txt")), 0);
+    sigaction(SIGUSR1, &own, NULL);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+    assert_int_equal(prudence_option_set("profile_signal", "SIGUSR1"), 0);
+    assert_int_equal(prudence_option_set("profile_signal", "0"), 0);
+    raise(SIGUSR1);
+    read_and_remove(path_in("shared.txt"));
+    assert_int_equal(heads(), 1);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    assert_ptr_equal(present_of(SIGUSR1).sa_handler, handle);
+    signal(SIGUSR1, SIG_DFL);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
 /* A signal without a handler calls none, even if its flags are set. */
 TEST(flags_without_a_handler_are_none)
 {

@@ -139,7 +139,7 @@ class Install(unittest.TestCase):
             self.assertEqual(page.parent.name, "man" + page.suffix[1:])
 
     def test_tools_that_watch(self):
-        for tool, option in (("prudence-top", "--pid"), ("prudence-stat", "--pid"), ("prudence-profile", "--leaks"),
+        for tool, option in (("prudence-top", "--pid"), ("prudence-stat", "--pid"), ("prudence-inspect", "--core"), ("prudence-profile", "--leaks"),
                              ("prudence-symbolize", "--binaries"), ("prudence-latent", "--html")):
             self.assertIn(option, run(self.prefix / "bin" / tool, "--help", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}))
         self.assertTrue((self.prefix / "share/prudence/grafana-dashboard.json").exists())

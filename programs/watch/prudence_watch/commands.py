@@ -140,7 +140,7 @@ def of_bytes(value):
 
 
 def reader_of(domain, sample, kind):
-    """Who has been inside the longest. Any domain may be a member of a set."""
+    """The thread that has been inside the longest. Any domain may be a member of a set."""
     if kind.startswith("external"):
         return "another library ends its grace periods"
     found = [(of, reader) for of in sample["domains"] for reader in of["threads_inside"] if of["name"] == domain or kind.startswith("set")]

@@ -83,7 +83,7 @@ class Target:
         with self.named():
             self.copies = layouts(self.memory, starts)
         if not self.copies:
-            raise WatchError(f"{self.what} ({self.name}) does not use Prudence, or a version before 0.3, which has no note for watchers")
+            raise WatchError(f"{self.what} ({self.name}) does not use Prudence, or an older version, which has no note for watchers")
 
     def check(self):
         """Ended: it has become another program."""

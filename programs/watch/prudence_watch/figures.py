@@ -51,6 +51,7 @@ class Copy:
         self.target, self.memory, self.layout = target, target.memory, layout
         self.step = layout.number("grace_period_step")
         self.scheme_names = {}
+        self.counted_for, self.counted_machine = None, (0, 0)
         self.counted = {}  # by structure: (figure, member)
         for group in ("cache", "domain"):
             for figure, counter in layout.counters_of(group).items():
@@ -73,11 +74,18 @@ class Copy:
 
     @property
     def cpus(self):
-        return self.small("cpus", bounds.CPUS)
+        return self.machine()[0]
 
     @property
     def nodes(self):
-        return self.small("nodes", bounds.NODES)
+        return self.machine()[1]
+
+    def machine(self):
+        """CPUs and nodes, read once for each sample: the library counts them when it starts."""
+        if self.counted_for is not self.memory.budget:
+            self.counted_for = self.memory.budget
+            self.counted_machine = self.small("cpus", bounds.CPUS), self.small("nodes", bounds.NODES)
+        return self.counted_machine
 
     def percpu_reason(self):
         """Why locks protect CPUs' caches; "": they need none."""

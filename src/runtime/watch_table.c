@@ -27,6 +27,7 @@
 #include "debug/stack_depot.h"
 #include "gp/user/domain.h"
 #include "gp/user/readers.h"
+#include "gp/user/set.h"
 #include "gp/user/stall.h"
 #include "mapping.h"
 #include "pages/pages.h"
@@ -147,6 +148,9 @@ static const struct watch_member watch_members[] = {
     MEMBER(prudence_domain, generation),
     MEMBER(prudence_domain, name),
     MEMBER(prudence_domain, kind),
+    MEMBER(prudence_domain, set),
+    MEMBER(domain_set, count),
+    MEMBER(domain_set, members),
     MEMBER(prudence_domain, scheme),
     MEMBER(prudence_domain, progress.completed),
     MEMBER(prudence_domain, shared.sequence),
@@ -216,6 +220,7 @@ static const struct watch_number watch_numbers[] = {
     {"stack_count_bits", STACK_COUNT_BITS},
     {"grace_period_step", GP_STEP},
     {"qsbr", PRUDENCE_DOMAIN_QSBR},
+    {"set", PRUDENCE_DOMAIN_SET},
     {"external", PRUDENCE_DOMAIN_EXTERNAL},
     {"cold", CACHE_COLD},
     {"common", CACHE_COMMON},

@@ -605,27 +605,6 @@ static void pages(void)
     prudence_option_set("limit", "0");
 }
 
-/* --------------------------------------------------------------------------------------- export */
-
-/* The export describes the child itself, and no longer its parent. */
-static int is_described_once(void *unused)
-{
-    FILE *maps = fopen("/proc/self/maps", "re");
-    unsigned count = 0;
-    char line[512];
-
-    while (maps && fgets(line, sizeof line, maps))
-        count += strstr(line, "/memfd:prudence-export ") != NULL;
-    return count == 1 ? 42 : 1;
-}
-
-static void export(void)
-{
-    assert_int_equal(prudence_option_set("export", "1"), 0);
-    assert_child(is_described_once, NULL);
-    assert_int_equal(prudence_option_set("export", "0"), 0);
-}
-
 /* ------------------------------------------------------------------------------------- options */
 
 static uint32_t enough_options;
@@ -679,7 +658,6 @@ static const struct row {
     {"tables", program_tables},
     {"streams", streams},
     {"system", system_state},
-    {"export", export},
     {"liburcu's workers", workers},
     {"short-term memory", short_term_memory},
     {"heap", heap},

@@ -25,7 +25,7 @@ MALLOC, PRUDENCE = BUILD / "libprudence-malloc.so", BUILD / "libprudence.so"
 CC = os.environ.get("CC", "cc")
 PHASES = ("start", "run", "exit")
 COUNTS_FD = 200  # nested_phases.h
-OPTIONS = ("check=1", "hardened=1", "rseq=0,membarrier=0", "background=1,stats=1,export=1",
+OPTIONS = ("check=1", "hardened=1", "rseq=0,membarrier=0", "background=1,stats=1",
            "check=1,guard=50,quarantine=1M,profile=64K,profile_file=/dev/null,stall_trace=1,stats=1")
 # calloc, realloc and failures of every malloc call them each time.
 FOR_EVER = {"__errno_location", "memset", "memcpy", "memmove"}

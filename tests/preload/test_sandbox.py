@@ -35,7 +35,6 @@ PHASES = {
     "`profile=1`": ("threads", "profile=1"),
     "`stats=1`, at exit": ("alone", "stats=1"),
     "`profile_file`, at exit": ("alone", "profile=1,profile_file=/dev/null"),
-    "`export=1`, in a forked child": ("fork", "export=1"),
     "reads and defers": ("defer", ""),
     "the same in threads that have read before": ("defer-threads", ""),
     "allocates and frees, after it has deferred": ("defer-before", ""),

@@ -175,6 +175,12 @@ class Inspect(Case):
         for line in ("slabs and large blocks: .*; retained", "latent: .* critical section", "live: .*"):
             self.assertEqual(re.search(line, outside)[0], re.search(line, own)[0])
 
+    def test_the_reader_of_a_set_is_a_members(self):
+        watched = self.busy()
+        watched.ask("set of 100")
+        self.assertRegex(self.inspect("--pid", watched.pid, "dump"), r"(?m)^latent: .* of cache 'of a set', domain 'a set': thread 'parser' \(tid \d+\) is inside a "
+                         r"read-side critical section of 'default'")
+
     def test_a_process_that_stops_anywhere(self):
         """Also with a lock of the library, or half way through a change."""
         watched = self.start(options="background=0")

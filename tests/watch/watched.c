@@ -8,6 +8,7 @@
  *   free N        allocates and frees N objects
  *   safe N        defers N objects of a cache 'safe' and ends the grace period while they are in
  *                 CPUs' caches
+ *   set of N      defers N objects of a cache 'of a set', whose domain has the default one as member
  *   more N        makes N caches 'more 01', 'more 02', ... with 1000, 2000, ... live objects of 64
  *                 bytes
  *   name TEXT     makes a cache of that name, with a live object
@@ -135,6 +136,18 @@ static void safe(long count)
     puts("done");
 }
 
+static void defer_in_a_set(long count)
+{
+    struct prudence_domain *members[] = {prudence_default_domain()},
+                           *set = prudence_domain_create_set("a set", members, 1);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = set};
+    struct prudence_cache *cache = prudence_cache_create("of a set", 100, &attr);
+
+    for (long i = 0; i < count; i++)
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    puts("done");
+}
+
 static void more(int count)
 {
     for (int i = 1; i <= count; i++) {
@@ -177,6 +190,8 @@ static void obey(char *line)
         free_some(atol(value));
     else if (sscanf(line, "safe %63s", value) == 1)
         safe(atol(value));
+    else if (sscanf(line, "set of %63s", value) == 1)
+        defer_in_a_set(atol(value));
     else if (sscanf(line, "more %63s", value) == 1)
         more(atoi(value));
     else if (sscanf(line, "set %63s %63s", name, value) == 2)

@@ -3,6 +3,7 @@
 
 from datetime import datetime, timezone
 
+from . import bounds
 from .errors import WatchError
 from .heap import Heap
 from .text import printable
@@ -139,24 +140,40 @@ def of_bytes(value):
     return f"{value} bytes"
 
 
-def reader_of(domain, sample, kind):
-    """The thread that has been inside the longest. Any domain may be a member of a set."""
-    if kind.startswith("external"):
+def members_of(copy, domain):
+    """The domain and, if it is a set, those that are in it."""
+    yield domain
+    if domain["kind"] == copy.layout.number("set"):
+        first, end = copy.layout.place("domain_set.members", bounds.STRUCTURE)
+        count = copy.memory.number(domain["set"] + copy.layout.offset("domain_set.count"), 4)
+        for member in copy.memory.words(domain["set"] + first, min(count, (end - first) // 8)):
+            yield copy.record("prudence_domain", member)
+
+
+def reader_of(copy, domain):
+    """The thread that has been inside the longest."""
+    if domain["kind"] == copy.layout.number("external"):
         return "another library ends its grace periods"
-    found = [(of, reader) for of in sample["domains"] for reader in of["threads_inside"] if of["name"] == domain or kind.startswith("set")]
+    found = [(member, reader) for member in members_of(copy, domain) for reader in copy.inside_of(member)]
     if not found:
         return "no thread is inside; the next grace periods free them"
-    of, reader = max(found, key=lambda one: (one[1]["inside_seconds"], one[1]["grace_periods_begun"]))
+    member, reader = max(found, key=lambda one: (one[1]["inside_seconds"], one[1]["grace_periods_begun"]))
     text = f"thread '{reader['thread_name'] or '?'}' (tid {reader['thread']}) is inside a read-side critical section"
-    if of["name"] != domain:
-        text += f" of '{of['name']}'"
+    if member.text("name") != domain.text("name"):
+        text += f" of '{member.text('name')}'"
     return text + (f", in the way for {duration(reader['inside_seconds'])}" if reader["inside_seconds"] else "")
+
+
+def holders(watch, figure, shown):
+    """The caches that have most: (bytes, copy, cache)."""
+    found = [(figures[figure], copy, cache) for copy in watch.copies for cache, figures in copy.caches() if figures[figure]]
+    return sorted(found, key=lambda one: -one[0])[:shown]
 
 
 def dump(watch):
     """A summary, as prudence_dump() writes it: which caches hold memory, and which reader keeps it."""
     sample = watch.sample_now()
-    totals, kinds = sample["totals"], {domain["name"]: domain["kind"] for domain in sample["domains"]}
+    totals = sample["totals"]
     when = getattr(watch.process, "time", None) or datetime.now(timezone.utc)
     yield f"prudence {sample['version']}: process {sample['pid']} ({sample['program']}), {when:%Y-%m-%d %H:%M:%S} UTC"
     for copy in sample["copies"]:
@@ -168,14 +185,11 @@ def dump(watch):
     yield (f"latent_limit: {of_bytes(totals['latent_limit'])}, in force {of_bytes(max(totals['latent_limit'], totals['latent_risen']))}; "
            f"waits because of it: {totals['throttle_waits']}, given up {totals['throttle_expiries']}; "
            f"callbacks wait with {of_bytes(totals['bytes_called'])}")
-    for figure, shown in (("bytes_latent", LATENT_SHOWN), ("bytes_live", LIVE_SHOWN)):
-        for cache in sorted(sample["caches"], key=lambda cache: -cache[figure])[:shown]:
-            if not cache[figure]:
-                continue
-            text = f"{figure.removeprefix('bytes_')}: {of_bytes(cache[figure])} of cache '{cache['name']}'"
-            if figure == "bytes_latent":
-                text += f", domain '{cache['domain']}': {reader_of(cache['domain'], sample, kinds.get(cache['domain'], ''))}"
-            yield text
+    for size, copy, cache in holders(watch, "bytes_latent", LATENT_SHOWN):
+        domain = copy.record("prudence_domain", cache["domain"])
+        yield f"latent: {of_bytes(size)} of cache '{cache.text('name')}', domain '{domain.text('name')}': {reader_of(copy, domain)}"
+    for size, _, cache in holders(watch, "bytes_live", LIVE_SHOWN):
+        yield f"live: {of_bytes(size)} of cache '{cache.text('name')}'"
 
 
 def shown(lines):

@@ -35,15 +35,6 @@
 #include "gp/user/set.h"
 #include "valid_name.h"
 
-struct domain_set {
-    unsigned count, sections; /* members; the first of them, which have sections */
-    uint64_t begun, passed;   /* passed = completed without hazard members */
-    uint64_t named;           /* the goal of the cookies of hazard members */
-    struct prudence_domain *members[PRUDENCE_DOMAIN_SET_MAX];
-    gp_cookie cookies[PRUDENCE_DOMAIN_SET_MAX]; /* one of each member */
-    gp_cookie barrier; /* the first hazard member's cookie, taken with those of sections */
-};
-
 unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members)
 {
     static struct prudence_domain *const none;

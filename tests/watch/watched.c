@@ -8,7 +8,8 @@
  *   free N        allocates and frees N objects
  *   safe N        defers N objects of a cache 'safe' and ends the grace period while they are in
  *                 CPUs' caches
- *   set of N      defers N objects of a cache 'of a set', whose domain has the default one as member
+ *   set of N      defers N objects of a cache 'of a set', whose domain has the default one as a
+ *                 member
  *   more N        makes N caches 'more 01', 'more 02', ... with 1000, 2000, ... live objects of 64
  *                 bytes
  *   name TEXT     makes a cache of that name, with a live object

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: cost 5
+# ctest: cost 20
 """Each line of docs/how-to/running-process.md does what the page says: for a process that was started without any option, and for its core file. The process
 goes on after each.
 

@@ -7,7 +7,7 @@ PREFIX ?= $(or $(prefix),/usr/local)
 DESTDIR ?=
 
 help: ## show this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@LC_ALL=C sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 setup: ## install the Debian packages that are missing (tools/setup --programs, --fuzz, --aarch64, --ports: and more)
 	@tools/setup

@@ -281,7 +281,7 @@ class Written(unittest.TestCase):
 
     def test_out_of_memory(self):
         done = subprocess.run(
-            ["bash", "-c", f"ulimit -v 400000; exec {ACDC} -F1000 -s20 -S20 -t1G -d5 -Q"],
+            ["bash", "-c", 'ulimit -v 400000; exec "$0" -F1000 -s20 -S20 -t1G -d5 -Q', ACDC],
             text=True, capture_output=True, timeout=100)
         self.assertEqual(done.returncode, 1)
         self.assertIn("acdc: out of memory after", done.stderr)

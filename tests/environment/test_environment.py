@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/reference/environments.md"
 PENDING = Path(__file__).resolve().parent / "pending"
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 MALLOC, INLINE, STATIC = SUBJECTS = ("malloc", "inline", "static")
 LIBRARY, INTERPOSER = BUILD / "libprudence-malloc.so", BUILD / "bin/libenvironment_interpose.so"
@@ -80,7 +82,7 @@ def run(cell):
     if kind == "interposed":
         preload, names = [str(INTERPOSER), *preload], names | {"ENVIRONMENT_INTERPOSE": word}
     if preload:
-        names["LD_PRELOAD"] = ":".join(preload)
+        names["LD_PRELOAD"] = ld_preload(*preload)
     command = [program(cell.subject), "plain" if kind == "interposed" else cell.circumstance, cell.moment]
     with subprocess.Popen(command, env=names, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True) as child:
         try:

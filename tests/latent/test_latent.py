@@ -16,6 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 TOOL = BUILD / "bin/prudence-latent"
 SOURCE = Path(__file__).resolve().parent / "program_waits.c"
 FLAVOURS = {"memb": (["-DRCU_MEMBARRIER"], "-lurcu"), "mb": (["-DRCU_MB"], "-lurcu-mb"), "signal": (["-DRCU_SIGNAL"], "-lurcu-signal"),
@@ -179,7 +181,7 @@ class Latent(unittest.TestCase):
             said = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={self.folder}/calls", self.program, word], capture_output=True,
                                   text=True, timeout=120, env=os.environ | {"LD_PRELOAD": preload, "PRUDENCE_LATENT": f"{self.folder}/waits"}).stderr
             return int(re.search(r"Collected : (\d+)", said)[1])
-        plain, watched = (instructions("plain", preload) - instructions("none", preload) for preload in ("", str(BUILD / "bin/libprudence-latent.so")))
+        plain, watched = (instructions("plain", preload) - instructions("none", preload) for preload in ("", ld_preload(BUILD / "bin/libprudence-latent.so")))
         self.assertLess((watched - plain) / QUEUED, 400)
         self.assertGreater(watched, plain)
 

@@ -17,6 +17,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC, STATIC = (BUILD / name for name in ("libprudence.so", "libprudence-malloc.so", "libprudence.a"))
 INTERNAL = BUILD / "tests/libprudence_internal.a"  # the same objects, with the names that files share
 CXX = {"gcc": "g++", "clang": "clang++"}
@@ -86,7 +88,7 @@ class Inline(unittest.TestCase):
             self.assertEqual(self.run_it(program), "inlined\n", way)
             self.assertEqual(self.run_it(program, **NO_RSEQ), "inlined\n", way)
             if "-static" not in way and "-static-pie" not in way:
-                self.assertEqual(self.run_it(program, LD_PRELOAD=str(MALLOC)), "inlined\n", way)
+                self.assertEqual(self.run_it(program, LD_PRELOAD=ld_preload(MALLOC)), "inlined\n", way)
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(one, [(compiler, *way) for compiler in compilers()
                                 for way in (WAYS if DEEP or compiler == "gcc" else WAYS[::3])]))

@@ -21,6 +21,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC = BUILD / "libprudence.so", BUILD / "libprudence-malloc.so"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
 # A wait that cannot expire while the machine is busy; still an end to a test that hangs.
@@ -40,7 +42,7 @@ def run(*command, preload=None, status=0, malloc=False):
     names = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     names["PRUDENCE_OPTIONS"] = OPTIONS
     if preload:
-        names["LD_PRELOAD"] = str(preload)
+        names["LD_PRELOAD"] = ld_preload(preload)
     if malloc:
         names["DEFERS_MALLOC"] = "1"
     done = subprocess.run([str(word) for word in command], env=names, text=True, timeout=100,

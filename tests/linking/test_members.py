@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -17,6 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC = BUILD / "libprudence.so", BUILD / "libprudence-malloc.so"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
 MEMBERS = {"core", "structures", "scm", "urcu"}
@@ -162,8 +165,8 @@ class Members(unittest.TestCase):
     def test_preloaded(self):
         shared, static = self.build("-DWHEN_MAIN", *ALL, *linked(SHARED)), self.build("-DWHEN_MAIN", *ALL, STATIC)
         for library in SHARED, MALLOC:
-            self.works(shared, LD_PRELOAD=str(library))
-        self.works(static, LD_PRELOAD=str(MALLOC))
+            self.works(shared, LD_PRELOAD=ld_preload(library))
+        self.works(static, LD_PRELOAD=ld_preload(MALLOC))
 
     def test_order_of_constructors(self):
         """The program's may run before all of ours."""

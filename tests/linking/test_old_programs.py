@@ -6,6 +6,7 @@ new programs ask for a version (docs/reference/abi.md)."""
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 
 
 class OldPrograms(unittest.TestCase):
@@ -28,7 +31,7 @@ class OldPrograms(unittest.TestCase):
         subprocess.run(["cc", "-O1", HERE / "old_program.c", library, "-o", cls.program], check=True)
 
     def run_it(self, *arguments, preload=""):
-        names = {**os.environ, "LD_LIBRARY_PATH": str(BUILD), "LD_PRELOAD": str(preload)}
+        names = {**os.environ, "LD_LIBRARY_PATH": str(BUILD), "LD_PRELOAD": ld_preload(preload)}
         done = subprocess.run([self.program, *arguments], env=names, text=True, timeout=60, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
         return done.returncode, done.stdout

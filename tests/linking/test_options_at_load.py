@@ -21,6 +21,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC = BUILD / "libprudence.so", BUILD / "libprudence-malloc.so"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
 # What differs from the default of each.
@@ -54,7 +56,7 @@ def compilers():
 
 
 def run(command, options, preload=()):
-    names = {**os.environ, "PRUDENCE_OPTIONS": options, "LD_PRELOAD": " ".join(map(str, preload))}
+    names = {**os.environ, "PRUDENCE_OPTIONS": options, "LD_PRELOAD": ld_preload(*preload)}
     try:
         done = subprocess.run([str(word) for word in command], env=names, text=True, timeout=60,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -24,6 +24,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 MALLOC = BUILD / "libprudence-malloc.so"
 # No thread of the library: one that meets a breakpoint as the process ends is lost to gdb, and so is what it has done.
 OPTIONS = "stall_timeout=20ms,wait_max=30ms,latent_limit=1M,limit=48M,decay=0,background=0"
@@ -78,14 +80,14 @@ class Notes(unittest.TestCase):
 
 def environment(preload):
     names = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    return {**names, "PRUDENCE_OPTIONS": OPTIONS, **({"LD_PRELOAD": str(preload)} if preload else {})}
+    return {**names, "PRUDENCE_OPTIONS": OPTIONS, **({"LD_PRELOAD": ld_preload(preload)} if preload else {})}
 
 
 @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: what probes say is not looked at")
 @unittest.skipUnless(DEEP, "make test-long attaches gdb and bpftrace")
 class Arguments(unittest.TestCase):
     def seen(self, program, preload=None, says_something=True):
-        set_preload = ["-ex", f"set environment LD_PRELOAD {preload}"] if preload else []
+        set_preload = ["-ex", f"set environment LD_PRELOAD {ld_preload(preload)}"] if preload else []
         done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-ex", "set startup-with-shell off", *set_preload, "-x", HERE / "probes_gdb.py",
                                Path(folder.name, program)], text=True, timeout=300, env=environment(None),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout

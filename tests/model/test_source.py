@@ -50,8 +50,7 @@ WORKERS = ThreadPoolExecutor(max_workers=2)
 
 def compiler():
     gcc = shutil.which('gcc')
-    ccache = shutil.which('ccache')
-    return gcc and ([ccache, gcc] if ccache else [gcc])
+    return gcc and [*mutants.launcher(), gcc]
 
 
 def compile_one(source, target, flags, first=None, directory=ROOT):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The list of mutants (mutants.toml), and how one is applied to a source."""
+"""The list of mutants (mutants.toml), how one is applied to a source, and what is put before the compiler."""
+import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -9,6 +12,16 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 class DoesNotApply(Exception):
     """The source has changed: the mutant must follow it."""
+
+
+def launcher():
+    """[ccache], if it is installed and can write its folder; without that it would fail each compilation."""
+    ccache = shutil.which('ccache')
+    if not ccache:
+        return []
+    folder = Path(subprocess.run([ccache, '--get-config', 'cache_dir'], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return [ccache] if os.access(there, os.W_OK) else []
 
 
 def load():

@@ -14,7 +14,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 PROGRAM = BUILD / "bin/preload_program_faults"
 LIBRARY = BUILD / "libprudence-malloc.so"
 CAUGHT, NO_EFFECT, MISSED, ABSENT = "caught", "no effect", "missed", "-"
@@ -38,7 +41,7 @@ def faults():
 def commit(number, preload, options):
     """What became of a fault, and what was said of it."""
     names = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "PRUDENCE_"))}
-    names |= {"LD_PRELOAD": str(preload)} if preload else {}
+    names |= {"LD_PRELOAD": ld_preload(preload)} if preload else {}
     names |= {"PRUDENCE_OPTIONS": options} if options else {}
     try:
         done = subprocess.run([PROGRAM, str(number)], env=names, timeout=60, capture_output=True)

@@ -20,6 +20,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", HERE.parents[1] / "build"))
+sys.path.insert(0, str(HERE.parents[1] / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 MALLOC, PRUDENCE = BUILD / "libprudence-malloc.so", BUILD / "libprudence.so"
 CC = os.environ.get("CC", "cc")
@@ -88,7 +90,7 @@ class Run:
     def __init__(self, preload, options="", program="preload_program_nested"):
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("LD_PRELOAD", "PRUDENCE_OPTIONS")}
-        environment["LD_PRELOAD"] = " ".join(map(str, preload))
+        environment["LD_PRELOAD"] = ld_preload(*preload)
         environment["PRUDENCE_OPTIONS"] = options
         with tempfile.TemporaryFile() as file:
             file.truncate(mmap.PAGESIZE)

@@ -16,7 +16,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
+sys.path.insert(0, str(ROOT / "tools"))
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 LIBRARY = BUILD / "libprudence-malloc.so"
 PROGRAMS = BUILD / "bin"
 
@@ -25,7 +28,7 @@ def environment(options="", preload=True):
     names = {name: value for name, value in os.environ.items()
              if name not in ("LD_PRELOAD", "PRUDENCE_OPTIONS")}
     if preload:
-        names["LD_PRELOAD"] = str(LIBRARY)
+        names["LD_PRELOAD"] = ld_preload(LIBRARY)
     if options:
         names["PRUDENCE_OPTIONS"] = options
     return {**names, "LC_ALL": "C.UTF-8"}
@@ -179,7 +182,7 @@ class Reports(unittest.TestCase):
             self.assertEqual(taken.read_text(), "")
             self.assertEqual(errors, "")
             # Closed from the start: there is none to remember.
-            done = subprocess.run(["bash", "-c", f"exec 2>&-; LD_PRELOAD={LIBRARY} ls / >{taken}"],
+            done = subprocess.run(["bash", "-c", f"exec 2>&-; LD_PRELOAD={ld_preload(LIBRARY)} ls / >{taken}"],
                                   env=environment("stats=1", False), timeout=100)
             self.assertEqual(done.returncode, 0)
             self.assertNotIn("prudence", taken.read_text())

@@ -23,10 +23,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import unittest
 from pathlib import Path
+
+from measure.preload import make_folder
 
 ALLOCATION = ("malloc calloc realloc free posix_memalign aligned_alloc memalign valloc pvalloc "
               "malloc_usable_size").split()
@@ -131,9 +132,8 @@ class Program(unittest.TestCase):
         if missing:
             self.skipTest(f"{' '.join(missing)} not found; tools/setup --programs installs "
                           f"{' '.join(self.packages)}")
-        self.folder = Path(tempfile.mkdtemp(prefix="prudence-"))
+        self.folder = make_folder()
         self.addCleanup(self.leave)
-        self.folder.chmod(0o755)
         self.library = self.folder / Settings.library.name
         shutil.copy(Settings.library, self.library)
         self.library.chmod(0o755)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
-sys.path.insert(0, str(ROOT / "tools/test"))
+sys.path[:0] = str(ROOT / "tools"), str(ROOT / "tools/test")
+from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 from soaking import plan, runs, totals  # noqa: E402
 
 PATIENCE = 60  # seconds until a test gives up; none waits for it if all is well
@@ -216,7 +217,7 @@ class Storms(unittest.TestCase):
         for name, values in plan.STORM.items():
             for value in values:
                 done = subprocess.run(["/bin/true"], capture_output=True, text=True, env={
-                    "LD_PRELOAD": str(BUILD / "libprudence-malloc.so"), "PRUDENCE_OPTIONS": f"{name}={value}"})
+                    "LD_PRELOAD": ld_preload(BUILD / "libprudence-malloc.so"), "PRUDENCE_OPTIONS": f"{name}={value}"})
                 self.assertEqual((done.returncode, done.stderr), (0, ""), f"{name}={value}")
 
     def test_a_seed_has_its_storm(self):

@@ -5,6 +5,7 @@ What all have in common:
     command      how a command starts and ends, and what it says meanwhile
     arguments    numbers, names and files of command lines
     allocators   the allocators that are preloaded: where their libraries are, and their versions
+    preload      the value of LD_PRELOAD
     keep         runs that are kept, so that one that was interrupted goes on; other programs that kept the machine busy
     statistics   intervals and the allocation of variation
     verdict      findings of the paper: holds, does not hold, undecided, not measured

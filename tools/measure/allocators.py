@@ -8,6 +8,8 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+from .preload import ld_preload
+
 SYSTEM = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}"
 MIMALLOC3 = "mimalloc3/lib/python3*/site-packages/cmeel.prefix/lib/libmimalloc.so.3"
 
@@ -48,7 +50,7 @@ ALLOCATORS = [
 
 def probe(allocator, load):
     """What the load program says with this allocator preloaded; None: it does not run."""
-    done = subprocess.run([load, "probe"], capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": str(allocator.path)})
+    done = subprocess.run([load, "probe"], capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": ld_preload(allocator.path)})
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -193,6 +194,17 @@ def text(answer):
     return "\n".join(lines)
 
 
+def preloadable(library, folder):
+    """LD_PRELOAD separates paths by spaces and colons, so a link in the folder stands for a path that has one. None: that is in such a path, too."""
+    link = Path(folder, library.name)
+    if not re.search("[ :]", str(library)):
+        return library
+    if re.search("[ :]", str(link)):
+        return None
+    link.symlink_to(library)
+    return link
+
+
 def run(command, request, machine, programs):
     """Runs the command with the library preloaded; its exit status is this program's."""
     library = programs / "libprudence-record.so"
@@ -200,7 +212,11 @@ def run(command, request, machine, programs):
         print(f"prudence-advise: {library} is missing", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="prudence-record-") as folder:
-        preload = ":".join([str(library), *filter(None, [os.environ.get("LD_PRELOAD")])])
+        shim = preloadable(library, folder)
+        if not shim:
+            print(f"prudence-advise: LD_PRELOAD takes no path with a space or a colon: set TMPDIR to a folder without, not {folder}", file=sys.stderr)
+            return 1
+        preload = ":".join([str(shim), *filter(None, [os.environ.get("LD_PRELOAD")])])
         environment = os.environ | {"LD_PRELOAD": preload, "PRUDENCE_RECORD": f"{folder}/locks"}
         try:
             program = subprocess.Popen(command, env=environment)

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     if (!library)
         fail("cannot find", argv[2], errno);
     began = now_ns();
-    pid = start(argv + 3, library);
+    pid = start(argv + 3, argv[2]); /* a link, if LD_PRELOAD cannot name the library itself */
     mapped = follow(pid, library, &status, &usage);
     result = json_pack("{s:b, s:i, s:i, s:f, s:f, s:f, s:I, s:I, s:I}", "mapped", mapped,
                        "exit_status", WIFEXITED(status) ? WEXITSTATUS(status) : 0, "signal",

@@ -5,6 +5,7 @@ import argparse
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -92,10 +93,22 @@ def is_static(path):
     return not any(int.from_bytes(head[at:at + 4], "little") == PT_INTERP for at in range(start, start + size * count, size))
 
 
+def preloadable(library, folder):
+    """LD_PRELOAD separates paths by spaces and colons, so a link in the folder stands for a path that has one."""
+    link = Path(folder, library.name)
+    if not re.search("[ :]", str(library)):
+        return library
+    if re.search("[ :]", str(link)):
+        raise Refused(f"LD_PRELOAD takes no path with a space or a colon: set TMPDIR to a folder without, not {folder}")
+    link.symlink_to(library)
+    return link
+
+
 def environment(places, prefix):
     if not places.shim.is_file():
         raise Refused(f"{places.shim} is not there: this program is not installed as a whole")
-    preload = ":".join(filter(None, [str(places.shim), os.environ.get("LD_PRELOAD", "")]))
+    shim = preloadable(places.shim, Path(prefix).parent)
+    preload = ":".join(filter(None, [str(shim), os.environ.get("LD_PRELOAD", "")]))
     return os.environ | {"LD_PRELOAD": preload, "PRUDENCE_LATENT": prefix}
 
 

@@ -11,6 +11,7 @@ from measure.arguments import Parser
 from measure.command import Progress, now
 from measure.malloc import programs
 from measure.malloc.run import environment_now, skip
+from measure.preload import ld_preload
 from . import keep, plan, verdict
 from .rounds import Measuring, Point
 
@@ -56,7 +57,7 @@ class Runner:
         if options := experiment.prudence_options.get(point.at):
             environment["PRUDENCE_OPTIONS"] = ",".join(filter(None, [environment.get("PRUDENCE_OPTIONS"), options]))
         if subject.allocator:
-            environment["LD_PRELOAD"] = str(subject.allocator.path)
+            environment["LD_PRELOAD"] = ld_preload(subject.allocator.path)
         command = [self.acdc, "--quiet", "--json=-", *subject.options, *experiment.options, *experiment.points[point.at], f"--seed={point.next_seed}"]
         try:
             done = subprocess.run(command, text=True, capture_output=True, env=environment, timeout=self.timeout)

@@ -12,6 +12,7 @@ from pathlib import Path
 from measure import allocators, keep, report
 from measure.arguments import Parser
 from measure.command import ROOT, commit, now
+from measure.preload import ld_preload
 from . import plan, servers
 
 
@@ -75,7 +76,7 @@ class Programs:
         place.unlink(missing_ok=True)
         environment = dict(os.environ)
         if part.allocator:
-            environment["LD_PRELOAD"] = str(self.allocators[part.allocator].path)
+            environment["LD_PRELOAD"] = ld_preload(self.allocators[part.allocator].path)
         status, said = keep.run_session([self.build / "bin" / part.program, *part.arguments(), f"--json={place}"], environment, ROOT,
                                              20 * part.seconds + 120)
         if not place.exists():

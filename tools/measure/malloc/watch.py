@@ -9,6 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from ..preload import ld_preload
+
 
 class Failed(Exception):
     """The run has no result, and why."""
@@ -24,7 +26,7 @@ class Watched:
         self.result = Path(self.folder.name, "result.json")
         self.errors = Path(self.folder.name, "errors").open("w+")
         self.process = subprocess.Popen(
-            [watch, self.result, allocator.path, *command], stdin=subprocess.DEVNULL,
+            [watch, self.result, ld_preload(allocator.path), *command], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True,
             env={**os.environ, **environment})
 

@@ -110,7 +110,7 @@ class Members(unittest.TestCase):
         """What members share is hidden, has a prefix, and is all that is hidden; only the core defines such names."""
         for member in MEMBERS:
             table = call("readelf", "-sW", STATIC)
-            part = re.search(rf"^File: \S+\({member}\.o\)\n(.*?)(?:^File: |\Z)", table, re.M | re.S)[1]
+            part = re.search(rf"^File: .+\({member}\.o\)\n(.*?)(?:^File: |\Z)", table, re.M | re.S)[1]
             defined = re.findall(r"(?:GLOBAL|WEAK) +HIDDEN +\d+ (\S+)", part)
             others = {name for name in defined if not name.startswith("prudence_private_")} - {"_.stapsdt.base"}
             self.assertEqual(others, set(), member)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether this user may lock memory, which depends on the user's rights and on the limit RLIMIT_MEMLOCK.
+ * Whether this user may lock memory: that depends on the user's rights and on RLIMIT_MEMLOCK.
  */
 #ifndef SUPPORT_LOCKABLE_H
 #define SUPPORT_LOCKABLE_H
@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Tries it in a child: all of the process, and `more` bytes that it maps later. If that fails, says so. */
+/* Tries it in a child: all of the process, and `more` bytes that it maps later. Says so if that
+ * fails. */
 static inline bool memory_is_lockable(size_t more)
 {
     pid_t child;

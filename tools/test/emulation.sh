@@ -89,7 +89,7 @@ counts_say() {
     local reason list=''
     while read -r reason; do
         if [ -n "$reason" ]; then list+="${list:+, }$reason: ${reasons[$reason]}"; fi
-    done < <(printf '%s\n' "${!reasons[@]}" | sort)
+    done < <(printf '%s\n' "${!reasons[@]}" | LC_ALL=C sort)
     echo "$1: $ran run, $failed failed, $skipped skipped${list:+ ($list)}"
     ran=0 failed=0 skipped=0 left_out=() reasons=()
 }

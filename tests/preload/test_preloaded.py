@@ -172,18 +172,18 @@ class Reports(unittest.TestCase):
         """Nothing goes where standard error was, whoever has its number now."""
         with tempfile.TemporaryDirectory() as folder:
             taken = Path(folder, "taken")
-            out, errors = run("bash", "-c", f"exec 2>&-; exec 2>{taken}; echo $BASHPID")
+            out, errors = run("bash", "-c", "exec 2>&-; exec 2>\"$0\"; echo $BASHPID", taken)
             self.assertTrue(out.strip().isdigit())
             self.assertEqual(taken.read_text(), "")
             self.assertEqual(len(processes(errors)), 1)
             # Both are gone, and their numbers are other files'.
-            script = (f"import os; fd = os.open('{taken}', os.O_WRONLY); os.dup2(fd, 2); "
-                      "[os.dup2(2, number) for number in range(3, 1020)]")
+            script = (f"import os, resource; fd = os.open('{taken}', os.O_WRONLY); os.dup2(fd, 2); "
+                      "[os.dup2(2, number) for number in range(3, min(1020, resource.getrlimit(resource.RLIMIT_NOFILE)[0]))]")
             _, errors = run(sys.executable, "-c", script)
             self.assertEqual(taken.read_text(), "")
             self.assertEqual(errors, "")
             # Closed from the start: there is none to remember.
-            done = subprocess.run(["bash", "-c", f"exec 2>&-; LD_PRELOAD={ld_preload(LIBRARY)} ls / >{taken}"],
+            done = subprocess.run(["bash", "-c", f"exec 2>&-; LD_PRELOAD={ld_preload(LIBRARY)} ls / >\"$0\"", taken],
                                   env=environment("stats=1", False), timeout=100)
             self.assertEqual(done.returncode, 0)
             self.assertNotIn("prudence", taken.read_text())

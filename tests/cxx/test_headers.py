@@ -3,7 +3,6 @@
 # ctest: long (each header is compiled in four languages; the tests of C++ include them all)
 """The headers of C++ compile without a warning wherever users might compile them, and refuse what types can refuse.
 
-ctest: timeout 600 (some forty compilations)
 """
 
 import itertools

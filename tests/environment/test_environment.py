@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 15
-# ctest: timeout 900
 """The environment matrix: every cell of tests/environment, whose programs are their own oracle.
 
     test_environment.py          the test; PRUDENCE_MODELS=deep (make test-long): with every mode

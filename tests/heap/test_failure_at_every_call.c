@@ -6,7 +6,6 @@
  * that finds bugs.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
- * ctest: timeout 600 (a process for each failing call)
  * ctest: cost 24
  */
 #include <unistd.h>

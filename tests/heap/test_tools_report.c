@@ -9,7 +9,6 @@
  * build with internal checks runs only programs without bugs.
  *
  * ctest: not-with undefined (Valgrind looks at builds without a sanitizer)
- * ctest: timeout 600 (a process for each bug under Valgrind)
  * ctest: cost 35
  */
 #include <sys/wait.h>

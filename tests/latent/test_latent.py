@@ -89,7 +89,7 @@ class Latent(unittest.TestCase):
         self.assertEqual(one["callbacks"]["called"], QUEUED)
 
     def test_follows_what_a_script_runs(self):
-        self.latent("sh", "-c", f"{self.program} plain; exit 7", status=7)
+        self.latent("sh", "-c", '"$0" plain; exit 7', self.program, status=7)
         one, = self.found()
         self.check_plain(one)
 

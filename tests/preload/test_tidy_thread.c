@@ -115,9 +115,12 @@ TEST(a_stack_is_freed)
 
 int main(int argc, char **argv)
 {
+    static const char options[] = "check=1,trace=0,sandbox=0";
+    const char *now = getenv("PRUDENCE_OPTIONS");
+
     (void)argc;
-    if (!getenv("PRUDENCE_OPTIONS")) {
-        setenv("PRUDENCE_OPTIONS", "check=1,trace=0,sandbox=0", 1);
+    if (!now || strcmp(now, options) != 0) {
+        setenv("PRUDENCE_OPTIONS", options, 1);
         self_exec(argv);
     }
     return suite_run(NULL, NULL);

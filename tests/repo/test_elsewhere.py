@@ -14,7 +14,7 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path[:0] = [str(ROOT / folder) for folder in ("tools", "programs/latent", "programs/watch", "programs/advise")]
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from measure.preload import ld_preload, plain_base  # noqa: E402 (the path comes first)
 from prudence_advise import record  # noqa: E402
 from prudence_latent import run  # noqa: E402
 
@@ -94,7 +94,7 @@ class Preloaded(unittest.TestCase):
 
     def test_by_programs(self):
         for preloadable in run.preloadable, record.preloadable:
-            with tempfile.TemporaryDirectory(prefix="prudence-elsewhere-") as folder:
+            with tempfile.TemporaryDirectory(prefix="prudence-elsewhere-", dir=plain_base()) as folder:
                 self.served(str(preloadable(self.library, folder)))
             self.assertEqual(preloadable(Path("/one/a.so"), folder), Path("/one/a.so"))
         self.assertRaisesRegex(run.Refused, "takes no path with a space", run.preloadable, self.library, self.apart)

@@ -5,9 +5,13 @@
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from measure.preload import plain_base  # noqa: E402 (the path comes first)
 
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +62,7 @@ def run(*command, **options):
 class Install(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
+        cls.folder = tempfile.TemporaryDirectory(dir=plain_base())
         cls.addClassCleanup(cls.folder.cleanup)
         cls.root = Path(cls.folder.name)
         cls.prefix = cls.root / "prefix"

@@ -10,9 +10,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from measure.preload import plain_base  # noqa: E402 (the path comes first)
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
@@ -41,7 +45,7 @@ def paths(folder):
 
 class MakeInstall(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(dir=plain_base())
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
         self.root.chmod(0o755)

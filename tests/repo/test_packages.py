@@ -99,6 +99,7 @@ class Traces(unittest.TestCase):
         for name in ("etc/settings", "usr/bin/tool", "var/lib/dpkg/status", "usr/share/module/__pycache__/module.pyc"):
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).write_text("one")
+            (self.root / name).chmod(0o644)
         (self.root / "usr/link").symlink_to("bin")
         self.before = trial.files_of(self.root)
 

@@ -5,16 +5,20 @@
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from measure.preload import plain_base  # noqa: E402 (the path comes first)
 
 SETUP = Path(__file__).resolve().parents[2] / "tools/setup"
 
 
 class Setup(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(dir=plain_base())
         self.addCleanup(folder.cleanup)
         self.bin = Path(folder.name)
         self.calls = self.bin / "calls"

@@ -9,9 +9,13 @@ that differ from run to run are compared with what the page says of them. Exampl
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+from measure.preload import plain_base  # noqa: E402 (the path comes first)
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
@@ -46,7 +50,7 @@ def block_without_check(block):
 class Tutorials(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(dir=plain_base())
         cls.addClassCleanup(folder.cleanup)
         cls.installed = Path(folder.name)
         subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.installed], check=True, stdout=subprocess.DEVNULL)
@@ -54,7 +58,7 @@ class Tutorials(unittest.TestCase):
         cls.environment = {**os.environ, "PKG_CONFIG_PATH": str(libraries / "pkgconfig"), "LD_RUN_PATH": str(libraries)}
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(dir=plain_base())
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 

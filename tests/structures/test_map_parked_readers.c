@@ -5,7 +5,6 @@
  * keys that stay are found; ceiling and floor skip none of them; a walk's keys rise, and include
  * those that stay exactly once.
  *
- * ctest: timeout 600 (each instruction is a signal, which is slow in a busy virtual machine)
  * ctest: cost 20
  * ctest: needs steps
  */

@@ -25,5 +25,5 @@ foreach(pattern ${pattern_names})
     add_test(NAME torture_malloc_${pattern}
         COMMAND ${launcher} $<TARGET_FILE:torture_malloc> ${pattern} ${threads} --scale 0.02)
     set_tests_properties(torture_malloc_${pattern} PROPERTIES ENVIRONMENT "${pattern_environment}"
-        LABELS "torture;pages" TIMEOUT 120 PROCESSORS 2)
+        LABELS "torture;pages" TIMEOUT 900 PROCESSORS 2)
 endforeach()

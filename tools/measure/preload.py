@@ -12,12 +12,17 @@ from pathlib import Path
 SPLITS = re.compile("[ :]")
 
 
+def plain_base():
+    """A folder for temporary ones, without a space or a colon in its path, which words of pkg-config and of LD_PRELOAD do not take."""
+    for base in tempfile.gettempdir(), "/tmp", "/var/tmp":
+        if not SPLITS.search(base) and os.access(base, os.W_OK | os.X_OK):
+            return base
+    raise OSError("neither TMPDIR, /tmp nor /var/tmp is a folder without a space or a colon that can be written: set TMPDIR")
+
+
 def make_folder():
     """Makes a temporary folder whose files LD_PRELOAD can name. Every user may look into it, because some programs give up root's rights."""
-    bases = [base for base in (tempfile.gettempdir(), "/tmp", "/var/tmp") if not SPLITS.search(base) and os.access(base, os.W_OK | os.X_OK)]
-    if not bases:
-        raise OSError("LD_PRELOAD takes no path with a space or a colon: set TMPDIR to a folder without")
-    folder = Path(tempfile.mkdtemp(prefix="prudence-", dir=bases[0]))
+    folder = Path(tempfile.mkdtemp(prefix="prudence-", dir=plain_base()))
     folder.chmod(0o755)
     return folder
 

@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (each header is compiled in four languages; the tests of C++ include them all)
-"""The headers of C++ compile without a warning wherever users might compile them, and refuse what types can refuse.
-
-"""
+"""The headers of C++ compile without a warning wherever users might compile them, and refuse what types can refuse."""
 
 import itertools
 import os

@@ -28,7 +28,7 @@ install(DIRECTORY TREE/ DESTINATION . USE_SOURCE_PERMISSIONS)
 """
 PROGRAM = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
 CLEAN = {name: value for name, value in os.environ.items()
-         if name not in ("PREFIX", "prefix", "DESTDIR", "LD_RUN_PATH", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "PYTHONDONTWRITEBYTECODE")}
+         if name not in ("PREFIX", "prefix", "DESTDIR", "LD_RUN_PATH", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "VERBOSE", "PYTHONDONTWRITEBYTECODE")}
 NOBODY = 65534
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path[:0] = [str(ROOT / folder) for folder in ("tools", "programs/latent", "programs/watch", "programs/advise")]
 from measure.preload import ld_preload, plain_base  # noqa: E402 (the path comes first)
-from prudence_advise import record  # noqa: E402
+from prudence_advise import machine, record  # noqa: E402
 from prudence_latent import run  # noqa: E402
 
 SCRIPTS = [path for path in sorted((ROOT / "tools").rglob("*")) if path.is_file() and path.read_bytes().startswith(b"#!/bin/bash")]
@@ -66,6 +66,12 @@ class Elsewhere(unittest.TestCase):
                               env={"PATH": path})
         self.assertEqual((done.stdout, done.stderr),
                          ("1\n", "/proc/none cannot be written: what is compiled is not kept for the next time\n"))
+
+
+    def test_a_user_without_home(self):
+        """As in a container, whose user may have neither HOME nor a line in /etc/passwd."""
+        with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": ""}), mock.patch("pathlib.Path.home", side_effect=RuntimeError):
+            self.assertRaisesRegex(machine.BadCalibration, "set XDG_CACHE_HOME", machine.default_path)
 
 
 class Preloaded(unittest.TestCase):

@@ -25,7 +25,10 @@ class BadCalibration(Exception):
 
 
 def default_path():
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # in a container the user may have neither HOME nor a line in /etc/passwd
+        raise BadCalibration("this user has no home, where the calibration would be: set XDG_CACHE_HOME") from None
     return Path(cache) / "prudence" / "calibration.json"
 
 

@@ -112,6 +112,22 @@ class Inspect(Case):
             shutil.copy(path, elsewhere)
         self.assert_routes(self.inspect("--core", core, "--binaries", elsewhere, "caches"))
 
+    def test_notes_that_were_moved(self):
+        """patchelf moves notes when it changes a path, so the note no longer leads to the table."""
+        if not shutil.which("patchelf"):
+            self.skipTest("there is no patchelf")
+        library = self.folder / "moved" / "libprudence.so.0"
+        library.parent.mkdir()
+        shutil.copy(BUILD / "libprudence.so", library)
+        self.compile("moved/watched", library, "-Wl,-rpath,/short")
+        programs = [library.parent / "watched", *(self.folder / name for flag in ("-pie", "-no-pie") if (name := self.link("bfd", flag)))]
+        subprocess.run(["patchelf", "--set-rpath", library.parent, library, *programs], check=True)
+        for program in programs:
+            with self.subTest(program.name):
+                watched = self.busy(str(program.relative_to(self.folder)))
+                self.assert_routes(self.inspect("--pid", watched.pid, "caches"))
+                self.assert_routes(self.inspect("--core", self.core_of(watched), "caches"))
+
     def test_two_copies(self):
         watched = self.start(before=("env", f"LD_PRELOAD={BUILD}/libprudence-malloc.so"))
         watched.ask("keep 5")

@@ -19,6 +19,7 @@ COPIES = 16  # of the library in a process: glibc has no more namespaces to load
 TEXT = 256  # bytes of a text or a name
 ROWS, ROW = 4096, 1024  # of the table of its figures, and bytes of one: 190 and 208
 SEGMENTS = 128  # of a module
+SEARCHED = 1 << 28  # bytes of a segment of a module: browsers have 200 MB
 STRUCTURE = 1 << 16  # bytes; the largest has 16,320
 CPUS, NODES = 8192, 1024  # the kernel's own bounds
 READ = 1 << 22  # bytes at once; 8,192 CPUs' caches are half of that

@@ -15,7 +15,7 @@ from . import bounds
 from .elf import BadElf, Part
 from .errors import WatchError
 from .memory import Memory, Target
-from .note import HEADER, LOAD, NOTE, NOTES, PAGE, SEGMENT
+from .note import DYNAMIC, HEADER, LOAD, NOTE, NOTES, PAGE, SEGMENT, segments_in
 from .plain_file import open_plain
 
 CORE = 4  # kind of ELF file
@@ -126,9 +126,11 @@ class CoreMemory(Memory):
 
     @staticmethod
     def _same(before, now):
+        """The first page of a file. patchelf puts the dynamic section there, in which the loader writes."""
         before, now = bytearray(before), bytearray(now)
-        for place in LATER:
-            before[place] = now[place] = b""
+        dynamic = [slice(offset, min(offset + length, len(now))) for kind, offset, _, length in segments_in(now) if kind == DYNAMIC and offset < len(now)]
+        for place in (*LATER, *dynamic):
+            before[place] = now[place] = bytes(place.stop - place.start)
         return before == now
 
     def at(self, address, size):

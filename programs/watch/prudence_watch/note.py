@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Finds the library in a process: each program and library there is asked for the library's ELF note, which leads to the table of its
 figures (src/runtime/watch_table.c). Headers and note are read from the process's memory, so a file that was deleted, replaced or stripped
-is no obstacle. A program that was linked with the static library has the note itself."""
+is no obstacle. A program that was linked with the static library has the note itself.
+
+The note has the distance to the table, as the linker knew it. patchelf moves notes when it changes a path (findings/), so a note that leads
+elsewhere still says that the table is in this module, and the table is searched for by its name."""
 
 import struct
 
 from . import bounds
 from .errors import WatchError
+from .layout import NAME as TABLE
 from .layout import Layout
 
 HEADER = struct.Struct("<4sBB10xHHIQQQIHHH")
 SEGMENT = struct.Struct("<IIQQQQQQ")
 NOTE = struct.Struct("<III")
-LOAD, NOTES = 1, 4  # kinds of segments
+LOAD, DYNAMIC, NOTES = 1, 2, 4  # kinds of segments
 NAME, KIND = b"Prudence\0", 1
 PAGE = 4096
 
@@ -30,14 +34,50 @@ def note_in(data):
     return None
 
 
-def segments_of(memory, start):
-    """(kind, offset, address, size) of each segment of the module whose file begins at that address of memory, by the module's own addresses."""
-    header = memory.read(start, HEADER.size)
-    magic, bits, order, _, _, _, _, place, _, _, _, size, count = HEADER.unpack(header)
-    if magic != b"\x7fELF" or (bits, order) != (2, 1) or size != SEGMENT.size or count > bounds.SEGMENTS or place > PAGE:
+def segments_in(page):
+    """(kind, offset, address, size in the file) of each segment, by the first page of a module's file."""
+    if len(page) < HEADER.size:
         return []
-    return [(kind, offset, address, length) for kind, _, offset, address, _, _, length, _ in
-            SEGMENT.iter_unpack(memory.read(start + place, count * size))]
+    magic, bits, order, _, _, _, _, place, _, _, _, size, count = HEADER.unpack_from(page)
+    end = place + count * SEGMENT.size
+    if magic != b"\x7fELF" or (bits, order) != (2, 1) or size != SEGMENT.size or count > bounds.SEGMENTS or end > len(page):
+        return []
+    return [(kind, offset, address, length) for kind, _, offset, address, _, length, _, _ in SEGMENT.iter_unpack(page[place:end])]
+
+
+def segments_of(memory, start):
+    """The same of the module whose file begins at that address of memory."""
+    place, count = HEADER.unpack(memory.read(start, HEADER.size))[7::5]
+    return segments_in(memory.read(start, place + count * SEGMENT.size)) if place <= PAGE and count <= bounds.SEGMENTS else []
+
+
+BEGINNING = TABLE.encode().ljust(16, b"\0")
+
+
+def begins_there(memory, address):
+    try:
+        return memory.read(address, len(BEGINNING)) == BEGINNING
+    except OSError:
+        return False
+
+
+def search(memory, start, size):
+    """The address of the table in a segment; None: it is not there."""
+    end = start + min(size, bounds.SEARCHED)
+    for at in range(start, end, bounds.READ - len(BEGINNING)):
+        try:
+            place = memory.read(at, min(bounds.READ, end - at)).find(BEGINNING)
+        except OSError:
+            continue
+        if place >= 0:
+            return at + place
+    return None
+
+
+def searched(memory, bias, segments):
+    """The address of the table in any segment that was loaded; None: it is nowhere."""
+    places = (((bias + address) & bounds.WORD, size) for kind, _, address, size in segments if kind == LOAD)
+    return next((found for place, size in places if (found := search(memory, place, size)) is not None), None)
 
 
 def table_in(memory, start):
@@ -49,7 +89,8 @@ def table_in(memory, start):
             place = (bias + address) & bounds.WORD
             found = note_in(memory.read(place, min(size, bounds.NOTES))) if kind == NOTES else None
             if found:
-                return (place + sum(found)) & bounds.WORD
+                table = (place + sum(found)) & bounds.WORD
+                return table if begins_there(memory, table) else searched(memory, bias, segments) or table
     except OSError:
         pass
     return None

@@ -31,7 +31,6 @@
 #include "gp/user/drive.h"
 #include "gp/user/hazard.h"
 #include "gp/user/hazard_names.h"
-#include "gp/user/mode.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 
@@ -271,7 +270,6 @@ static bool hazard_worth_waiting(struct prudence_domain *domain)
 
 static bool hazard_open(struct prudence_domain *domain)
 {
-    domain->membarrier_cost = MEMBARRIER_COST_NS;
     domain->hazard = os_meta_alloc(sizeof *domain->hazard);
     return domain->hazard != NULL;
 }

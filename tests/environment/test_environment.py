@@ -112,6 +112,9 @@ def judge(outcomes):
     wrong += [f"{PENDING.name}: {name}: no cell of it fails any more; take the line out" for name in sorted(expected & known)
               if name not in {cell.circumstance for cell in failed}]
     print("\n".join(wrong))
+    skipped = sorted({cell.circumstance for cell, outcome in outcomes.items() if outcome == "skipped"})
+    if skipped:
+        print(f"skipped, because this user or this kernel does not allow them: {' '.join(skipped)}")
     counts = collections.Counter(outcome if outcome in ("ok", "skipped") else "failed" for outcome in outcomes.values())
     print(f"{len(outcomes)} cells: {dict(counts)}, {len(wrong)} of them unexpected")
     return not wrong

@@ -206,8 +206,8 @@ class Inspect(Case):
         for _ in range(20):
             watched.process.send_signal(signal.SIGSTOP)
             self.assertTrue(until(lambda: " T " in Path(f"/proc/{watched.pid}/stat").read_text()))
-            for command in ("caches", "walk", "latent", "dump"):
-                self.assertIn("routes", self.inspect("--pid", watched.pid, command))
+            for command in ("caches",), ("walk",), ("latent", "routes"), ("dump",):
+                self.assertIn("routes", self.inspect("--pid", watched.pid, *command))
             watched.process.send_signal(signal.SIGCONT)
             time.sleep(0.01)
 

@@ -29,6 +29,13 @@ uint32_t os_later_wanted;
 /* All system calls are allowed, unless a case says otherwise; other threads exist. */
 uint32_t os_calls;
 
+/* No other process asks for anything. */
+uint64_t os_asked;
+
+void os_asked_act(void)
+{
+}
+
 bool os_is_single_threaded(void)
 {
     return false;

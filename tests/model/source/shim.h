@@ -61,6 +61,10 @@ bool os_percpu_push(void *const *lines, void *object);
 bool os_percpu_append(void *const *lines, void *object);
 struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token);
 uint32_t os_percpu_number_at(ptrdiff_t rseq);
+static inline char *os_percpu_thread_pointer(void)
+{
+    return (char *)__builtin_thread_pointer();
+}
 bool os_percpu_add(void *const *lines, int64_t number);
 void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head);
 

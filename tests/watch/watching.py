@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,9 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 TOP, STAT = BUILD / "bin/prudence-top", BUILD / "bin/prudence-stat"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "programs/watch"))
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell: the tools would ignore it, too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PATIENCE = 60  # seconds, for what has to happen
 

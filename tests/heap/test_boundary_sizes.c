@@ -381,12 +381,11 @@ TEST(checked_arithmetic)
 /* ------------------------------------------------------------------------- with options that find
  * bugs */
 
-static void all_of_it(void *option)
+static void all_of_it(void *options)
 {
-    const char *const *pair = option;
-
-    if (prudence_option_set(pair[0], pair[1]))
-        abort();
+    for (const char *const *option = options; *option; option += 2)
+        if (prudence_option_set(option[0], option[1]))
+            abort();
     most = 3 * BOUNDARY_MIB;
     allocating(NULL);
     allocating_products(NULL);
@@ -397,8 +396,11 @@ static void all_of_it(void *option)
 /* First, because it sets start options. */
 TEST_FIRST(the_same_on_watched_paths)
 {
-    static const char *const options[][2] = {
-        {"check", "1"}, {"guard", "3"}, {"quarantine", "1M"}, {"zero_on_free", "1"}};
+    static const char *const options[][5] = {{"check", "1"},
+                                             {"guard", "3"},
+                                             {"guard_empty", "1", "guard", "3"},
+                                             {"quarantine", "1M"},
+                                             {"zero_on_free", "1"}};
     char output[4096];
 
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)

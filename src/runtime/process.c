@@ -127,18 +127,12 @@ __attribute__((constructor)) static void when_loaded(void)
     process_loaded();
 }
 
-/* Returns whether the checks at exit may run. They may not if a signal handler that interrupted the
- * library ends the process, because this thread may hold a lock that they need, nor in a copy of
- * the process, where nobody may ever release such a lock. */
-static bool may_look(void)
-{
-    return !os_busy && !os_lock_forking && !os_copy_is_unnoticed();
-}
-
+/* The checks at exit may not run if a signal handler that interrupted the library ends the process,
+ * nor in a copy of the process. */
 __attribute__((destructor)) static void when_unloaded(void)
 {
     background_end();
-    if (may_look()) {
+    if (process_is_outside()) {
         gp_process_ends();
         quarantine_flush(); /* checks the resting objects a last time */
         shuffle_flush_all();

@@ -21,6 +21,7 @@
  */
 #include "runtime/watch_table.h"
 
+#include "call_stub.h"
 #include "debug/large_guard.h"
 #include "debug/profile.h"
 #include "debug/profile_sites.h"
@@ -34,6 +35,7 @@
 #include "posix.h"
 #include "process.h"
 #include "rcu/call.h"
+#include "rseq_area.h"
 #include "runtime/figures.h"
 #include "runtime/request.h"
 #include "slab/all_caches.h"
@@ -194,6 +196,14 @@ static const struct watch_member watch_members[] = {
     MEMBER(request, name),
     MEMBER(request, value),
 
+#if defined(HAS_CALL_STUB)
+    MEMBER(call_state, phase),
+    MEMBER(call_state, back),
+    MEMBER(call_state, refusal),
+    MEMBER(rseq_area, known),
+    MEMBER(rseq_area, offset),
+#endif
+
     MEMBER(pages_words, used),
     MEMBER(pages_words, used_peak),
     MEMBER(pages_words, retained),
@@ -260,6 +270,12 @@ static const struct watch_address watch_addresses[] = {
     {"depot", &stack_depot_kept},
     {"requests", requests},
     {"asked", &os_asked},
+#if defined(HAS_CALL_STUB)
+    {"call_stub", (const void *)(uintptr_t)posix_call_stub},
+    {"call_fits", (const void *)(uintptr_t)process_is_outside},
+    {"call_state", &posix_call_state},
+    {"rseq_area", &posix_rseq_area},
+#endif
     TOTAL_FIGURES(NO_SUM, COUNT_ADDRESS, NO_OTHER)};
 
 #define ROWS(of)                                                                                   \

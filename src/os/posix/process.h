@@ -52,6 +52,11 @@ void process_act(void);
 /* Called when the library has been loaded. Parts act now, and may act from now on. */
 void process_loaded(void);
 
+/* Returns whether this thread may take the library's locks. It may not if it was interrupted inside
+ * the library, because it may hold a lock, nor in a copy of the process, where no thread may ever
+ * release a lock that was held. */
+bool process_is_outside(void);
+
 /* Defined only in libprudence-malloc.so; NULL elsewhere. */
 extern const char process_is_malloc[] __attribute__((weak, visibility("hidden")));
 

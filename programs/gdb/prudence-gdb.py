@@ -226,9 +226,10 @@ def parameters(**wanted):
 
 @contextlib.contextmanager
 def signals_stop():
-    """Each signal stops the thread, also those that gdb passes on otherwise."""
-    point = re.search(r"\d+", gdb.execute("catch signal", to_string=True))[0]
+    """Each signal stops the thread, also those that gdb passes on otherwise, and that of the stub's breakpoint; gdb prints nothing then."""
+    point = re.search(r"\d+", gdb.execute("catch signal all", to_string=True))[0]
     try:
+        gdb.execute(f"commands {point}\nsilent\nend", to_string=True)
         yield
     finally:
         gdb.execute(f"delete {point}")
@@ -268,7 +269,8 @@ class Stub:
             code += self.copy.memory.read(self.entry + len(code), 16)
         if END not in code:
             raise WatchError("the library's code for calls does not end")
-        self.done = self.entry + code.index(END) + END.index(BREAKPOINT)
+        done = self.entry + code.index(END) + END.index(BREAKPOINT)
+        self.ends = done, done + len(BREAKPOINT)  # stopped by a signal before the breakpoint, or by the breakpoint
         if self.word("phase"):
             raise WatchError("another call has not returned in this process")
 
@@ -288,8 +290,7 @@ class Stub:
         return 0 <= register("rip") - start < size
 
     def go(self, values):
-        """Writes registers and lets the thread run until it stops. gdb has its breakpoint where the code has one already, so it writes none, and
-        tells of no signal."""
+        """Writes registers and lets the thread run. Returns "", or what stopped it before the end."""
         for name, value in values.items():
             try:
                 write_register(name, value)
@@ -297,49 +298,45 @@ class Stub:
                 raise WatchError(f"the register {name} cannot be written ({error})") from None
         gdb.execute("queue-signal 0", to_string=True)
         timer = threading.Timer(CALL_SECONDS, os.kill, (gdb.selected_inferior().pid, signal.SIGSTOP))
-        point = gdb.Breakpoint(f"*{self.done}", internal=True)
-        point.silent = True
+        failed = ""
         timer.start()
         try:
             gdb.execute("continue", to_string=True)
+        except gdb.error as error:
+            failed = str(error)
         finally:
             timer.cancel()
-            point.delete()
         if not gdb.selected_inferior().pid:
             raise WatchError("the process has ended")
+        place = register("rip")
+        return "" if place in self.ends else failed or f"signal {signal_of_stop()} at {place:#x}"
 
     @staticmethod
     def put_back(values):
-        """Writes the registers that have changed, each that can be written."""
-        errors = []
-        for name, value in values.items():
-            try:
-                if register(name) != value:
-                    write_register(name, value)
-            except gdb.error as error:
-                errors.append(f"{name} = {value:#x} ({error})")
-        if errors:
-            raise WatchError(f"registers cannot be put back: {', '.join(errors)}. Put them back by 'set var' before the process goes on")
-
-    def is_done(self):
-        return register("rip") == self.done
+        """Writes the registers that have changed; a write that fails is tried once more."""
+        for last in (False, True):
+            errors = []
+            for name, value in values.items():
+                try:
+                    if register(name) != value:
+                        write_register(name, value)
+                except gdb.error as error:
+                    errors.append(f"{name} = {value:#x} ({error})")
+            if errors and last:
+                raise WatchError(f"registers cannot be put back: {', '.join(errors)}. Put them back by 'set var' before the process goes on")
 
     def call(self, function, arguments, name):
         before = {each: register(each) for each in REGISTERS}
         given = {"rbp": self.state, "rsp": before["rsp"] - RED_ZONE & ~15, "orig_rax": WORD}
         try:
-            self.go(given | dict(zip(ARGUMENTS, arguments)) | {"rax": function, "rip": self.entry})
-            ended = ""
-            if not self.is_done():
-                ended = f"signal {signal_of_stop()} at {register('rip'):#x}"
-                if not self.word("phase"):
-                    raise NotNow(f"{ended} came first")
-                self.go(given | {"rip": self.word("back")})
-                if not self.is_done():
-                    raise WatchError(f"{name} was stopped by {ended}, and the thread's vector registers cannot be restored")
+            ended = self.go(given | dict(zip(ARGUMENTS, arguments)) | {"rax": function, "rip": self.entry})
+            if ended and not self.word("phase"):
+                raise NotNow(f"{ended} came first")
+            if ended and self.go(given | {"rip": self.word("back")}):
+                raise WatchError(f"{name} was stopped by {ended}, and the thread's vector registers cannot be restored")
             result = register("rbx")
         finally:
-            if gdb.selected_inferior().pid and gdb.selected_thread():
+            if gdb.selected_inferior().pid:
                 self.put_back(before)
         if ended:
             raise WatchError(f"{name} did not return: it was stopped by {ended}. The thread goes on as before the call; locks that {name} took stay")

@@ -127,6 +127,11 @@ __attribute__((constructor)) static void when_loaded(void)
     process_loaded();
 }
 
+bool process_is_outside(void)
+{
+    return !os_busy && !os_lock_forking && !os_copy_is_unnoticed();
+}
+
 /* The checks at exit may not run if a signal handler that interrupted the library ends the process,
  * nor in a copy of the process. */
 __attribute__((destructor)) static void when_unloaded(void)

@@ -97,7 +97,7 @@ class Call(Case):
         self.begin("called")
 
     def begin(self, name):
-        self.called = Watched(self.folder / name)
+        self.called = Watched(self.folder / name, stderr=subprocess.DEVNULL)
         self.addCleanup(self.called.end)
         self.ends = {}
         until(lambda: {*WAITS, "vectors", "section"} < self.threads().keys())

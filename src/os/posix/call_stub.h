@@ -24,8 +24,8 @@ struct call_state {
     uint64_t blocked; /* signals that the stub blocks */
     uint64_t refusal;
     uint64_t has_xsave;
-    unsigned char area[CALL_ROOM];
-} __attribute__((aligned(64)));
+    _Alignas(64) unsigned char area[CALL_ROOM];
+};
 
 extern HIDDEN struct call_state posix_call_state;
 

@@ -61,8 +61,3 @@ void process_loaded(void)
     store_relaxed(&loaded, 1u);
     process_act();
 }
-
-bool process_is_outside(void)
-{
-    return !os_busy && !os_lock_forking && !os_copy_is_unnoticed();
-}

@@ -23,7 +23,7 @@
 
 #define WAYS 8
 
-static const char *const ways[WAYS] = {"pause",      "nanosleep", "futex",  "read",
+static const char *const ways[WAYS] = {"pause",      "nanosleep",  "futex",   "read",
                                        "epoll_wait", "sigsuspend", "vectors", "section"};
 static pthread_t threads[WAYS];
 static int pipes[WAYS][2];
@@ -42,11 +42,16 @@ long mark(long a, long b, long c, long d, long e, long f)
 }
 
 /* Writes over everything that a function may write over. */
-#define EACH16(of) of(0) of(1) of(2) of(3) of(4) of(5) of(6) of(7) of(8) of(9) of(10) of(11) of(12) of(13) of(14) of(15)
-#define EACH32(of) EACH16(of) of(16) of(17) of(18) of(19) of(20) of(21) of(22) of(23) of(24) of(25) of(26) of(27) of(28) of(29) of(30) of(31)
-#define ONES_X(n)  "pcmpeqd %xmm" #n ", %xmm" #n "\n\t"
-#define ONES_Y(n)  "vpcmpeqd %ymm" #n ", %ymm" #n ", %ymm" #n "\n\t"
-#define ONES_Z(n)  "vpternlogd $255, %zmm" #n ", %zmm" #n ", %zmm" #n "\n\t"
+#define EACH16(of)                                                                                 \
+    of(0) of(1) of(2) of(3) of(4) of(5) of(6) of(7) of(8) of(9) of(10) of(11) of(12) of(13) of(14) \
+        of(15)
+#define EACH32(of)                                                                                 \
+    EACH16(of)                                                                                     \
+    of(16) of(17) of(18) of(19) of(20) of(21) of(22) of(23) of(24) of(25) of(26) of(27) of(28)     \
+        of(29) of(30) of(31)
+#define ONES_X(n) "pcmpeqd %xmm" #n ", %xmm" #n "\n\t"
+#define ONES_Y(n) "vpcmpeqd %ymm" #n ", %ymm" #n ", %ymm" #n "\n\t"
+#define ONES_Z(n) "vpternlogd $255, %zmm" #n ", %zmm" #n ", %zmm" #n "\n\t"
 __attribute__((naked)) void clobber(void);
 void clobber(void)
 {
@@ -100,19 +105,21 @@ static void handle(int number, siginfo_t *info, void *context)
 }
 
 /* The thread stays in the middle of one statement, with a value of its own in each register. */
-#define LOAD_X(n) "movd %[value], %%xmm" #n "\n\tpaddd %%xmm" #n ", %%xmm" #n "\n\tincl %[value]\n\t"
-#define LOAD_Y(n) "vmovd %[value], %%xmm" #n "\n\tvpbroadcastd %%xmm" #n ", %%ymm" #n "\n\tincl %[value]\n\t"
+#define LOAD_X(n)                                                                                  \
+    "movd %[value], %%xmm" #n "\n\tpaddd %%xmm" #n ", %%xmm" #n "\n\tincl %[value]\n\t"
+#define LOAD_Y(n)                                                                                  \
+    "vmovd %[value], %%xmm" #n "\n\tvpbroadcastd %%xmm" #n ", %%ymm" #n "\n\tincl %[value]\n\t"
 #define LOAD_Z(n) "vpbroadcastd %[value], %%zmm" #n "\n\tincl %[value]\n\t"
 #define SAVE_X(n) "movups %%xmm" #n ", " #n "*64(%[found])\n\t"
 #define SAVE_Y(n) "vmovups %%ymm" #n ", " #n "*64(%[found])\n\t"
 #define SAVE_Z(n) "vmovups %%zmm" #n ", " #n "*64(%[found])\n\t"
-#define SPIN(n)   #n ":\tcmpl $0, enough(%%rip)\n\tje " #n "b\n\t"
+#define SPIN(n)   #n ":\tcmpl $0, enough(%%rip)\n\tjz " #n "b\n\t"
 
 #define KEEP(load, save, each)                                                                     \
-    __asm__ __volatile__("fldpi\n\t" each(load) each(save)                                         \
-                             "leaq 2048(%[found]), %[found]\n\t" SPIN(1) each(save)                \
-                                 "leaq -2048(%[found]), %[found]\n\tfstpl 4096(%[found])"          \
-                         : [value] "+r"(value), [found] "+r"(place)::"memory", "cc")
+    __asm__ __volatile__(                                                                          \
+        "fldpi\n\t" each(load) each(save) "leaq 2048(%[found]), %[found]\n\t" SPIN(1)              \
+            each(save) "leaq -2048(%[found]), %[found]\n\tfstpl 4096(%[found])"                    \
+        : [value] "+r"(value), [found] "+r"(place)::"memory", "cc")
 
 static _Alignas(64) unsigned char found[4096 + 64];
 

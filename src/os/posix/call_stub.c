@@ -11,10 +11,10 @@
  *     orig_rax  -1, so that the system does not repeat an interrupted system call here
  *     rdi, rsi, rdx, rcx, r8, r9  arguments
  *
- * The stub ends with a breakpoint of its own, so the debugger writes none into code; rbx then has
+ * The stub ends with a breakpoint, so the debugger writes none into code; rbx then has
  * what the function returned. Signals are blocked from the beginning until there, except those that
  * faults raise: a signal that arrives waits in the system. It stops the thread before the
- * breakpoint, when its handler's frame is not made yet, so the handler runs where the program was,
+ * breakpoint, when the handler's frame is not made yet, so the handler runs where the program was,
  * once the debugger has put the registers back.
  *
  * If the function faults, or another breakpoint stops it, the debugger lets the thread go on from
@@ -47,8 +47,8 @@ AT(area, 64);
  * blocks the signal of a fault. */
 #define OPEN "0x400004d8"
 
-/* Two words of 0 end the stack for those who walk it. A function may expect the x87 unit and MXCSR
- * in their first state. XSAVE wants the header of its area to be 0. */
+/* Two words of 0 end the stack for a debugger or a trace. A function may expect the x87 unit and MXCSR
+ * in their first state. XSAVE wants a header of zeros. */
 __attribute__((naked, used, noinline)) void posix_call_stub(void)
 {
     __asm__("movq %rax, 8(%rbp)\n\t"

@@ -47,8 +47,8 @@ AT(area, 64);
  * blocks the signal of a fault. */
 #define OPEN "0x400004d8"
 
-/* Two words of 0 end the stack for a debugger or a trace. A function may expect the x87 unit and MXCSR
- * in their first state. XSAVE wants a header of zeros. */
+/* Two words of 0 end the stack for a debugger or a trace. A function may expect the x87 unit and
+ * MXCSR in their first state. XSAVE wants a header of zeros. */
 __attribute__((naked, used, noinline)) void posix_call_stub(void)
 {
     __asm__("movq %rax, 8(%rbp)\n\t"

@@ -87,8 +87,8 @@ static inline char *os_percpu_thread_pointer(void)
 /* Returns the number that the kernel keeps in the struct rseq at `rseq` from the thread pointer. */
 static inline uint32_t os_percpu_number_at(ptrdiff_t rseq)
 {
-    return load_relaxed((const uint32_t *)(const void *)(os_percpu_thread_pointer() + rseq +
-                                                         sizeof(uint32_t)));
+    return load_relaxed(
+        (const uint32_t *)(const void *)(os_percpu_thread_pointer() + rseq + sizeof(uint32_t)));
 }
 
 #endif /* OS_POSIX_PERCPU_SEQUENCES_H */

@@ -141,7 +141,7 @@ static int keep_vectors(void)
 
 static int wait_as(long way)
 {
-    struct timespec duration = {4, 0};
+    struct timespec duration = {3600, 0};
     struct epoll_event event = {.events = EPOLLIN};
     char letter;
     sigset_t none;
@@ -178,18 +178,15 @@ static int wait_as(long way)
 static void *thread(void *way)
 {
     const char *name = ways[(long)way];
-    struct timespec begin, end;
     int result;
 
     pthread_setname_np(pthread_self(), name);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
     errno = 0;
     result = wait_as((long)way);
     if (result >= 0)
         errno = 0;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    printf("%s returned %d, errno %d, handled %d, value %d, %s\n", name, result, errno, handled,
-           value_of_signal, end.tv_sec - begin.tv_sec < 3 ? "early" : "late");
+    printf("%s returned %d, errno %d, handled %d, value %d\n", name, result, errno, handled,
+           value_of_signal);
     fflush(stdout);
     return NULL;
 }
@@ -212,7 +209,7 @@ int main(void)
 
         while (way < WAYS && strncmp(ways[way], line, strlen(ways[way])))
             way++;
-        if (way == 0 || way == 5)
+        if (way == 0 || way == 1 || way == 5)
             pthread_kill(threads[way], SIGUSR1);
         else if (way == 2)
             syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);

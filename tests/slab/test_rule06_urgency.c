@@ -237,4 +237,4 @@ TEST(gentle_rounds_end_when_both_fit)
     end(cache);
 }
 
-SUITE(pin_thread(), posix_idle_inject(is_idle))
+SUITE_AGAIN(pin_thread(), posix_idle_inject(is_idle))

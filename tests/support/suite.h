@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -57,6 +59,28 @@ static inline int suite_by_line(const void *left, const void *right)
     return (*(const struct suite_entry *const *)left)->line -
            (*(const struct suite_entry *const *)right)->line;
 }
+
+/* SUITE_AGAIN(arguments): the same for tests that count exactly what restartable sequences do. A
+ * sequence gives up when the system takes the CPU away in its midst, so on a busy machine a count
+ * may be off. All tests run once more then, in another child, and a fault fails each time. */
+#define SUITE_TRIES 5
+#define SUITE_AGAIN(...)                                                                           \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        int status = 1;                                                                            \
+                                                                                                   \
+        for (unsigned i = 0; status && i < SUITE_TRIES; i++) {                                     \
+            pid_t child = fork();                                                                  \
+                                                                                                   \
+            if (child == 0) {                                                                      \
+                __VA_ARGS__;                                                                       \
+                exit(suite_run(NULL, NULL) != 0);                                                  \
+            }                                                                                      \
+            if (child < 0 || waitpid(child, &status, 0) != child)                                  \
+                return 1;                                                                          \
+        }                                                                                          \
+        return status != 0;                                                                        \
+    }
 
 /* Returns the number of tests that failed. `setup` and `teardown`, which may be NULL, are for all
  * tests together. */

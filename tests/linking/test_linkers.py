@@ -9,7 +9,6 @@ sequences. What the machine has is found out by a program that does not use the 
 
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +25,6 @@ LINKERS = ("bfd", "gold", "lld", "mold")
 EXECUTABLES = (("-fPIE", "-pie"), ("-fno-pie", "-no-pie"), ("-fPIE", "-pie", "-flto"), ("-static",), ("-fPIE", "-static-pie"))
 # gold cannot link such programs; gcc's LTO needs a plug-in, which lld does not load.
 IMPOSSIBLE = {("gold", "-static-pie"), ("lld", "-flto")}
-DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 numbers = itertools.count()
 # For a program that calls malloc before constructors run, and whose own dlsym allocates (glibc 2.34 and newer).
 FIRST = """

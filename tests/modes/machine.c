@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Says what the machine offers, and uses nothing of the library: whether glibc has registered
- * struct rseq and the kernel lets sequences of other CPUs be interrupted, whether there are
- * membarriers, and whether the system gives huge pages to programs that ask. The references to
- * glibc's names are strong, and GNU ld links this program. Tests compare with it what the library
- * says of itself (tools/test/modes), so it must not find out by the same means.
+ * struct rseq and the kernel lets sequences of other CPUs be interrupted, and whether there are
+ * membarriers. The references to glibc's names are strong, and GNU ld links this program. Tests
+ * compare with it what the library says of itself (tools/test/modes), so it must not find out by
+ * the same means.
  */
 #include <linux/membarrier.h>
 #include <stddef.h>
@@ -39,19 +39,6 @@ static int membarrier(int command)
     return syscall(SYS_membarrier, command, 0, 0) == 0;
 }
 
-static int has_huge_pages(void)
-{
-    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
-    char line[100] = "";
-
-    if (!file)
-        return 0;
-    if (!fgets(line, sizeof line, file))
-        line[0] = '\0';
-    fclose(file);
-    return strstr(line, "[always]") || strstr(line, "[madvise]");
-}
-
 int main(void)
 {
     int barriers = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
@@ -59,7 +46,6 @@ int main(void)
     int interrupts = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) &&
                      membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
 
-    printf("sequences=%d membarrier=%d huge=%d\n", is_registered() && interrupts, barriers,
-           has_huge_pages());
+    printf("sequences=%d membarrier=%d\n", is_registered() && interrupts, barriers);
     return 0;
 }

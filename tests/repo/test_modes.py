@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
-HAS, HAS_NOT = "sequences=1 membarrier=1 huge=1", "sequences=0 membarrier=0 huge=0"
+HAS, HAS_NOT = "sequences=1 membarrier=1", "sequences=0 membarrier=0"
 RSEQ = "percpu=rseq percpu_later=rseq membarrier=available inlined=-1"
 NONE = "percpu=the_C_library_has_none percpu_later=the_C_library_has_none membarrier=available inlined=-1"
 JUNIT = """<testsuite><testcase name="one"><system-out>

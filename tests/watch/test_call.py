@@ -7,14 +7,12 @@ processor with AMX. The interrupted threads (called.c) go on as if nothing had b
 import os
 import platform
 import re
-import shutil
 import signal
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 
-from watching import BUILD, PATIENCE, ROOT, Case, Watched, until
+from watching import BUILD, PATIENCE, ROOT, Case, Watched, needs_gdb, until
 
 SCRIPT = ROOT / "programs/gdb/prudence-gdb.py"
 # gdb's system call that writes registers: those of vectors never, general ones not at the times that REFUSE has ("3" or "3-": all from then on).
@@ -80,10 +78,7 @@ def clobber():
 class Call(Case):
     @classmethod
     def setUpClass(cls):
-        if not shutil.which("gdb"):
-            if os.environ.get("CI"):
-                sys.exit("there is no gdb (tools/setup installs it)")
-            raise unittest.SkipTest("there is no gdb")
+        needs_gdb()
         super().setUpClass()
         cls.program("called", cls.folder / "libprudence.so.0", f"-Wl,-rpath,{cls.folder}")
         (cls.folder / "ptrace.c").write_text(PTRACE)

@@ -13,13 +13,11 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 
-from watching import BUILD, PATIENCE, ROOT, Case, until
+from watching import BUILD, PATIENCE, ROOT, Case, needs_gdb, until
 
 PAGE = (ROOT / "docs/how-to/running-process.md").read_text()
 SCRIPT = ROOT / "programs/gdb/prudence-gdb.py"
@@ -35,10 +33,7 @@ def lines_of(section):
 class RunningProcess(Case):
     @classmethod
     def setUpClass(cls):
-        if not shutil.which("gdb"):
-            if os.environ.get("CI"):
-                sys.exit("there is no gdb (tools/setup installs it)")
-            raise unittest.SkipTest("there is no gdb")
+        needs_gdb()
         super().setUpClass()
         for name in ("prudence-top", "prudence-inspect", "prudence-profile", "prudence-symbolize"):
             assert (BUILD / "bin" / name).exists()

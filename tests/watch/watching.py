@@ -34,6 +34,13 @@ def until(what, patience=PATIENCE):
         time.sleep(0.01)
 
 
+def needs_gdb():
+    if not shutil.which("gdb"):
+        if os.environ.get("CI"):
+            sys.exit("there is no gdb (tools/setup installs it)")
+        raise unittest.SkipTest("there is no gdb")
+
+
 class Watched:
     """The program, running."""
 

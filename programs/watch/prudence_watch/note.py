@@ -47,7 +47,8 @@ def segments_in(page):
 
 def segments_of(memory, start):
     """The same of the module whose file begins at that address of memory."""
-    place, count = HEADER.unpack(memory.read(start, HEADER.size))[7::5]
+    header = HEADER.unpack(memory.read(start, HEADER.size))
+    place, count = header[7], header[12]
     return segments_in(memory.read(start, place + count * SEGMENT.size)) if place <= PAGE and count <= bounds.SEGMENTS else []
 
 

@@ -2,8 +2,6 @@
 /*
  * Limits of control groups: of the process's own group and of each group above, for versions 2 and
  * 1, however mounted. The trees, and /proc/self/cgroup, are files of the test.
- *
- * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE /* nftw */
 #include <ftw.h>
@@ -12,16 +10,17 @@
 
 #include "posix.h"
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define MS  UINT64_C(1000000)
 
 static char root[] = "/tmp/prudence-groups-XXXXXX";
-static uint64_t now, own;
+static uint64_t now, own; /* now: atomic */
 
 static uint64_t our_clock(void)
 {
-    return now;
+    return load_relaxed(&now);
 }
 
 static uint64_t our_bytes(void)
@@ -83,7 +82,7 @@ static void set_older_group(const char *folder, uint64_t used, uint64_t max)
 
 static bool is_short(void)
 {
-    now += 2000 * MS;
+    add_relaxed(&now, 2000 * MS);
     posix_pressure_check(0);
     return os_memory_is_short();
 }
@@ -238,6 +237,37 @@ TEST(with_few_calls, begin)
     posix_calls_set(OS_CALLS_FEW);
     own = UINT64_MAX / 2;
     assert_false(is_short());
+    posix_calls_set(OS_CALLS_ALL);
+}
+
+static bool ended; /* atomic */
+
+static void *look_until_ended(void *unused)
+{
+    while (!load_relaxed(&ended))
+        is_short();
+    return unused;
+}
+
+/* Calls become few at run time while another thread looks. */
+TEST(of_calls_that_become_few_beside_a_look, begin)
+{
+    pthread_t thread;
+
+    set("/proc/self/cgroup", "0::/a/b\n");
+    set_group("/sys/fs/cgroup/a/b", 1 * MIB, 200 * MIB);
+    set_group("/sys/fs/cgroup/a", 50 * MIB, 100 * MIB);
+    store_relaxed(&ended, false);
+    threads_start(&thread, 1, look_until_ended);
+    for (unsigned i = 0; i < 300; i++)
+        posix_pressure_start(our_bytes);
+    store_relaxed(&ended, true);
+    threads_join(&thread, 1);
+    posix_calls_set(OS_CALLS_FEW);
+    own = 50 * MIB;
+    assert_false(is_short());
+    own = 95 * MIB;
+    assert_true(is_short());
     posix_calls_set(OS_CALLS_ALL);
 }
 

@@ -10,22 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Finds the library relative to this program (build/bin/.., build/tests/...), or where
- * PRUDENCE_LIBRARY says. */
+/* Finds the library of the build that this program is of (beside the folder bin), or beside the
+ * program, where a guest has it. A build in a folder of another build must not find the other's. */
 static inline bool late_library_find(char *path, size_t size)
 {
-    static const char *const places[] = {"..", ".", "../.."};
-    const char *named = getenv("PRUDENCE_LIBRARY");
+    static const char *const places[] = {"..", "."};
     char self[300];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
 
-    if (named) {
-        snprintf(path, size, "%s", named);
-        return access(path, R_OK) == 0;
-    }
     self[length > 0 ? length : 0] = '\0';
     *strrchr(self, '/') = '\0';
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 2; i++)
         if (snprintf(path, size, "%s/%s/libprudence.so", self, places[i]) > 0 &&
             access(path, R_OK) == 0)
             return true;

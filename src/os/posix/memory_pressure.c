@@ -19,9 +19,9 @@
  * With few calls (few_calls.h) no file is read. The smallest limit found at start then counts, and
  * is compared with the bytes that this process has from the system.
  *
- * State is in atomic words. `looking` keeps a second thread from looking at the same time. The
- * looking thread may be the one with the smallest stack, so buffers are static and nothing is
- * formatted.
+ * The thread that set `looking` owns all state but the atomic words. A second thread does not look;
+ * only one that makes calls few waits for the first. The looking thread may be the one with the
+ * smallest stack, so buffers are static and nothing is formatted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,6 +34,7 @@
 #define CHECK_NS     10000000u
 #define CHECK_NS_MAX 640000000u
 #define ABSENT_NS    100000000u /* if there is no group; the process may be moved to one later */
+#define WAIT_NS      20000u     /* about what a look takes */
 
 #define MARGIN_SHIFT 4 /* close to a limit: less than a sixteenth of it is left, */
 #define MARGIN_MAX   (UINT64_C(64) << 20)
@@ -47,7 +48,7 @@
 static uint32_t looking, is_short;
 static uint64_t next_look;
 
-/* Used only by the thread that is looking. */
+/* Under `looking`. */
 static uint64_t pressure_pause_ns = CHECK_NS;
 static uint64_t events_before;
 static bool events_known;
@@ -60,7 +61,7 @@ static const char *root = "";
 static const char *machine_file = "/proc/pressure/memory";
 static char text[4096]; /* contents of the file read last */
 
-/* Used with few calls. */
+/* Used with few calls; under `looking`. */
 static uint64_t start_limit = UINT64_MAX;
 static uint64_t (*pressure_own_bytes)(void);
 
@@ -427,8 +428,17 @@ static uint64_t smallest_limit(void)
 
 void posix_pressure_start(uint64_t (*own)(void))
 {
+    int saved_errno = errno;
+    uint32_t no = 0;
+
+    while (!compare_exchange(&looking, &no, 1u)) {
+        no = 0;
+        os_sleep_ns(WAIT_NS); /* and not by spinning: the other thread may need this CPU */
+    }
     pressure_own_bytes = own;
     start_limit = smallest_limit();
+    store_release(&looking, 0u);
+    errno = saved_errno;
 }
 
 uint64_t os_memory_allowed(void)

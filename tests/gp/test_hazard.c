@@ -11,7 +11,7 @@
 #include <prudence/hazard.h>
 #include <prudence/rcu.h>
 
-#include "gp/user/hazard_slots.h"
+#include "gp/user/hazard_names.h"
 #include "gp/user/reader_exit.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
@@ -134,6 +134,28 @@ TEST(many_names)
     for (unsigned i = 0; i < MANY; i++)
         prudence_hazard_release(hazards[i]);
     assert_true(is_over(cookie));
+}
+
+/* No moment has fewer names, and yet each protection ends. */
+TEST(many_names_that_move_on)
+{
+    static char block[2 * HAZARD_WATCHED + 1];
+    static struct prudence_hazard *hazards[sizeof block];
+    prudence_gp_t cookie = prudence_domain_start_poll(domain);
+    unsigned looks = 0;
+
+    assert_true(is_over(cookie));
+    for (unsigned i = 0; i < sizeof block; i++) {
+        hazards[i] = prudence_hazard_acquire();
+        prudence_hazard_set(hazards[i], &block[i]);
+    }
+    cookie = prudence_domain_start_poll(domain);
+    for (; !is_over(cookie); looks++)
+        for (unsigned i = 0; i < sizeof block; i++)
+            prudence_hazard_set(hazards[i], &block[(i + looks + 1) % sizeof block]);
+    assert_int_equal(looks, 3); /* a watch of all that it has room for, twice, and of the last */
+    for (unsigned i = 0; i < sizeof block; i++)
+        prudence_hazard_release(hazards[i]);
 }
 
 /* --------------------------------------------------------------------------------------- slots */

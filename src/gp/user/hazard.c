@@ -20,9 +20,11 @@
  * So after B an object that no slot names is safe, alone: hazard_sift(). A grace period ends, for
  * all objects, when each slot has stopped naming the object that it named after B, and no higher
  * slot of the record has taken the name over: hazard_drive().
- * To know that, one thread at a time keeps the names that it saw (a round). A round that has more
- * names than it can keep is begun anew. A thread that loses its CPU with a round delays grace
- * periods, and no sifting.
+ * To know that, one thread at a time keeps names that it saw. It looks at the slots in order: keeps
+ * as many names as it has room for, waits until all of them are gone, and looks on from there (a
+ * round). A later look at a slot is as good as an early one, because no protection of an unlinked
+ * object begins after B. A thread that loses its CPU with a round delays grace periods, and no
+ * sifting.
  *
  * Modelled for x86-TSO in tests/model/test_hazard.py, and for C11 in tests/model/c11/.
  */
@@ -34,17 +36,11 @@
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 
-#define ROUND_NAMES 248
-
 struct hazard_round {
     uint32_t driving; /* taken by compare-and-swap; guards the rest */
-    uint32_t count;
     bool under_way, reported;
-    uint64_t goal, began; /* began: ns */
-    struct {
-        const struct prudence_hazard *slot;
-        const void *name;
-    } seen[ROUND_NAMES];
+    uint64_t goal, began; /* ns; when `watch` was filled */
+    struct hazard_watch watch;
 };
 
 /* ---------------------------------------------------------------------------------- barriers */
@@ -88,44 +84,14 @@ static void hazard_make_barrier(struct prudence_domain *domain, uint64_t least, 
 
 static void hazard_round_begin(struct prudence_domain *domain, struct hazard_round *round)
 {
-    struct hazard_walk walk;
-    const struct prudence_hazard *slot;
-    const void *name;
-
     round->goal = load_acquire(&domain->shared.sequence);
     hazard_make_barrier(domain, round->goal, round->goal);
     add_relaxed(&domain->scans, 1);
-    round->count = 0;
-    hazard_names_begin(&walk);
-    while ((slot = hazard_names_next(&walk, &name))) {
-        if (round->count == ROUND_NAMES)
-            return;
-        round->seen[round->count].slot = slot;
-        round->seen[round->count++].name = name;
-    }
-    round->began = os_clock_ns();
-    round->reported = false;
+    hazard_watch_begin(&round->watch);
     round->under_way = true;
 }
 
-/* Keeps the names that are still there, or have moved up in their record. */
-static void round_look(struct hazard_round *round)
-{
-    unsigned kept = 0;
-
-    for (unsigned i = 0; i < round->count; i++) {
-        const struct prudence_hazard *slot =
-            hazard_names_follow(round->seen[i].slot, round->seen[i].name);
-
-        if (!slot)
-            continue;
-        round->seen[kept].slot = slot;
-        round->seen[kept++].name = round->seen[i].name;
-    }
-    round->count = kept;
-}
-
-/* Reports all names that have been there since the round began, once, after the time of a stall. */
+/* Reports the names that the round waits for, once, after the time of a stall. */
 static void round_report(struct prudence_domain *domain, struct hazard_round *round)
 {
     const uint64_t timeout = load_relaxed(&gp_stall_timeout);
@@ -134,19 +100,20 @@ static void round_report(struct prudence_domain *domain, struct hazard_round *ro
     if (!timeout || round->reported || stayed < timeout)
         return;
     round->reported = true;
-    for (unsigned i = 0; i < round->count; i++)
-        stall_report(domain, hazard_slots_thread(round->seen[i].slot), round->seen[i].name, stayed);
+    for (unsigned i = 0; i < round->watch.count; i++)
+        stall_report(domain, hazard_slots_thread(round->watch.seen[i].slot),
+                     round->watch.seen[i].name, stayed);
 }
 
 static void round_drive(struct prudence_domain *domain, struct hazard_round *round)
 {
-    if (round->under_way)
-        round_look(round);
-    else
-        hazard_round_begin(domain, round);
     if (!round->under_way)
-        return;
-    if (round->count) {
+        hazard_round_begin(domain, round);
+    if (!hazard_watch_is_over(&round->watch)) {
+        if (round->watch.is_new) {
+            round->began = os_clock_ns();
+            round->reported = false;
+        }
         hazard_slots_reap();
         round_report(domain, round);
         return;

@@ -36,8 +36,7 @@ const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const 
 
 /* Follows a protection of `name` by that slot: returns the slot of the record that has it now,
  * or NULL. Acquire, from the slot up: see the head of this file. */
-const struct prudence_hazard *hazard_names_follow(const struct prudence_hazard *slot,
-                                                  const void *name)
+static const struct prudence_hazard *follow(const struct prudence_hazard *slot, const void *name)
 {
     const struct prudence_hazards *record = prudence_hazard_record_(slot);
 
@@ -45,6 +44,54 @@ const struct prudence_hazard *hazard_names_follow(const struct prudence_hazard *
         if (load_acquire(&slot->name) == name)
             return slot;
     return NULL;
+}
+
+/* Begins a watch. The caller has made a barrier. */
+void hazard_watch_begin(struct hazard_watch *watch)
+{
+    watch->count = 0;
+    hazard_names_begin(&watch->walk);
+}
+
+/* Keeps the names that are still there, or have moved up in their record. */
+static void look_again(struct hazard_watch *watch)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < watch->count; i++) {
+        const struct prudence_hazard *slot = follow(watch->seen[i].slot, watch->seen[i].name);
+
+        if (!slot)
+            continue;
+        watch->seen[kept].slot = slot;
+        watch->seen[kept++].name = watch->seen[i].name;
+    }
+    watch->count = kept;
+}
+
+static void look_on(struct hazard_watch *watch)
+{
+    const struct prudence_hazard *slot;
+    const void *name;
+
+    while (watch->count < HAZARD_WATCHED && (slot = hazard_names_next(&watch->walk, &name))) {
+        watch->seen[watch->count].slot = slot;
+        watch->seen[watch->count++].name = name;
+    }
+}
+
+/*
+ * Looks once more; returns whether no protection is left that began before the barrier. Keeps as
+ * many names as there is room for, and looks at further slots when all of these are gone. A late
+ * look at a slot is as good as an early one, because of the head of this file.
+ */
+bool hazard_watch_is_over(struct hazard_watch *watch)
+{
+    look_again(watch);
+    watch->is_new = !watch->count;
+    if (watch->is_new)
+        look_on(watch);
+    return !watch->count;
 }
 
 static void insert(struct hazard_names *names, uintptr_t name)

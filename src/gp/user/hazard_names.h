@@ -19,10 +19,24 @@ struct hazard_names {
     uintptr_t at[HAZARD_NAMES];
 };
 
+/* A thread's wait until each slot has stopped naming what it named after a barrier. */
+#define HAZARD_WATCHED 248
+
+struct hazard_watch {
+    struct hazard_walk walk; /* the slots to look at after these */
+    unsigned count;
+    bool is_new; /* the names below were seen by the last look for the first time */
+    struct {
+        const struct prudence_hazard *slot;
+        const void *name;
+    } seen[HAZARD_WATCHED];
+};
+
+void hazard_watch_begin(struct hazard_watch *watch);
+bool hazard_watch_is_over(struct hazard_watch *watch);
+
 void hazard_names_begin(struct hazard_walk *walk);
 const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const void **name);
-const struct prudence_hazard *hazard_names_follow(const struct prudence_hazard *slot,
-                                                  const void *name);
 bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk);
 bool hazard_names_have(const struct hazard_names *names, const void *object, size_t size);
 bool hazard_names_any(void);

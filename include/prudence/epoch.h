@@ -20,7 +20,8 @@ extern "C" {
 /*
  * A flag for prudence_domain_attr, for kinds memb and qsbr. Grace periods of such a domain begin
  * and end only where a thread of the program calls prudence_epoch_try_advance, or waits for the
- * domain explicitly (prudence_domain_synchronize, prudence_cache_destroy). Allocating, deferring,
+ * domain, or for a set with it, explicitly (each call that synchronizes, each barrier, timed or
+ * not, and prudence_cache_destroy). Allocating, deferring,
  * polling and the library's threads push nothing on there. So deferred objects and callbacks wait
  * until the program advances, and a thread that `latent_limit` holds back waits for wait_max.
  */

@@ -289,10 +289,12 @@ PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
  * destructor, until the destructor has returned, in whichever thread it runs. Does not wait for
  * other caches or for callbacks. Ends even if others go on deferring. Returns 0, or an error
  * number: EINVAL for NULL; EDEADLK, with a report that names the place and the thread, if the call
- * would wait for itself. Without a destructor these are the places where
+ * would wait for itself. Without a destructor these are the sections in which
  * prudence_domain_synchronize of the cache's domain fails. With one they are any read-side critical
- * section, and any destructor. EBUSY in a handler of pthread_atfork that runs between the library's
- * own, because the threads that this waits for may wait for the end of the fork.
+ * section, and any destructor. With both kinds, a hazard pointer of the thread (not a movable one)
+ * that names a deferred object of the cache; other names are in nobody's way. EBUSY in a handler of
+ * pthread_atfork that runs between the library's own, because the threads that this waits for may
+ * wait for the end of the fork.
  */
 PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
 

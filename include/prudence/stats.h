@@ -116,6 +116,8 @@ struct prudence_stats {
         latent_ceiling; /* bytes; latent_limit where the system does not tell how readers fare */
     uint64_t latent_limit_in_force; /* bytes; up to latent_ceiling while readers lack a CPU */
     uint64_t latent_rises;          /* times that this limit rose */
+    /* Part of bytes_latent beyond the limit: what hazard pointers named at the last look. */
+    uint64_t bytes_named;
 };
 
 /* Figures of a domain. */

@@ -91,6 +91,11 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
  *     bool gp_sifts(const struct prudence_domain *domain);
  *     unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
  *                      unsigned count, size_t size);
+ *
+ * gp_only_names_hold() returns whether nothing but names can hold up the cookie's grace period from
+ * now on, so that gp_sift() need not be repeated for anything else.
+ *
+ *     bool gp_only_names_hold(const struct prudence_domain *domain, gp_cookie cookie);
  */
 
 /*
@@ -117,6 +122,11 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
  * has asked gp_may_wait(). */
 bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline);
 
+/* The same, but ends as soon as only names hold up the grace period; then a sift comes next. An
+ * implicit wait does not drive domains whose callers advance. */
+bool gp_wait_for_sections(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline,
+                          bool is_implicit);
+
 /* Returns whether this thread may wait at all: the thread is not inside a read-side critical
  * section of any domain, nor online in a qsbr domain. For implicit waits. */
 bool gp_may_wait(void);
@@ -125,6 +135,10 @@ bool gp_may_wait(void);
  * may block, so their sections only hold up grace periods of their own domain and of sets that
  * contain the domain. */
 bool gp_may_wait_for(const struct prudence_domain *waits_for);
+
+/* The first counts sections and foreign readers alone, the second names of this thread alone. */
+bool gp_may_wait_for_sections(const struct prudence_domain *waits_for);
+bool gp_names_hold_up(const struct prudence_domain *waits_for);
 
 /*
  * For implicit waits: gp_worth_waiting() returns false while the reader that outlasted an earlier

@@ -10,6 +10,7 @@
 #include "heap/cache_life.h"
 #include "heap/caches.h"
 #include "heap/cold.h"
+#include "heap/named.h"
 #include "heap/object.h"
 #include "rcu/destruct.h"
 #include "rcu/destruct_barrier.h"
@@ -328,6 +329,14 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
     return shrink_until_merged(cache_is_cold(cache) ? cache->common : cache);
 }
 
+/* Returns whether a hazard pointer of this thread names a deferred object of the cache; or, if the
+ * cache shares slabs, of another that shares them. */
+static bool this_thread_names(struct prudence_cache *cache)
+{
+    return (cache->common && named_by_this_thread(cache->common)) ||
+           (!cache_is_cold(cache) && named_by_this_thread(cache));
+}
+
 /* Returns 0 or an error. Without a destructor, the call waits only for grace periods of the cache's
  * domain. */
 static int cache_may_wait(struct prudence_cache *cache, const char *what, void *caller)
@@ -335,18 +344,19 @@ static int cache_may_wait(struct prudence_cache *cache, const char *what, void *
     struct wait_request request = {
         .what = what, .of = "of cache", .name = cache->name, .caller = caller};
 
-    if (cache_body_of(cache)->destructor)
-        return may_wait_for_code(&request);
-    return may_wait_for_readers(&request, cache->domain);
+    int error = cache_body_of(cache)->destructor ? may_wait_for_code(&request)
+                                                 : may_wait_for_sections(&request, cache->domain);
+
+    return !error && this_thread_names(cache) ? may_wait_refuse_names(&request) : error;
 }
 
 /* Waits for two grace periods at most, because deferred objects in `next` of their latent slabs get
  * a cookie only when the objects before them are merged. */
 static bool wait_until_merged(struct prudence_cache *cache, uint64_t deadline)
 {
-    bool over = true;
+    bool sifted = cache->flags & CACHE_SIFTED, over = !sifted || named_wait(cache, deadline);
 
-    for (unsigned i = 0; i < 2 && over; i++) {
+    for (unsigned i = 0; i < 2 && over && !sifted; i++) {
         drain_cache(cache, false);
         over = gp_wait(cache->domain, gp_snapshot(cache->domain), deadline);
     }

@@ -108,14 +108,14 @@ static void release_cpus(struct heap_walk *walk)
         cpu_cache_release_all(walk->caches[i], walk, walk->fenced);
 }
 
-static void hold(void)
+void heap_walk_hold(void)
 {
     os_lock_take(&slab_caches_lock);
     preflush_pause();
     os_carry_stop();
 }
 
-static void walk_let_go(void)
+void heap_walk_let_go(void)
 {
     os_carry_go_on();
     preflush_go_on();
@@ -326,7 +326,7 @@ static void count_states(const struct heap_walk *walk, struct walked_slab *walke
 
 static void walk_look(struct heap_walk *walk)
 {
-    hold();
+    heap_walk_hold();
     find_slabs(walk);
     if (walk->slab_count) {
         own_cpus(walk);
@@ -334,7 +334,7 @@ static void walk_look(struct heap_walk *walk)
         read_cpus(walk);
         release_cpus(walk);
     }
-    walk_let_go();
+    heap_walk_let_go();
     for (unsigned i = 0; i < walk->slab_count; i++)
         count_states(walk, &walk->slabs[i]);
 }

@@ -247,6 +247,7 @@ static int barrier(struct prudence_domain *domain, uint64_t deadline, const char
     struct wait_request request = {.what = what,
                                    .of = "for domain",
                                    .name = domain->name,
+                                   .waits_for = domain,
                                    .caller = caller,
                                    .for_callbacks = true};
     uint64_t was_online = gp_leave_to_wait(domain);

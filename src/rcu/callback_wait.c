@@ -9,6 +9,7 @@
  * since; this matters because the queue may have been moved, and then no thread looks at the lanes
  * any more. A barrier needs no memory and keeps no state in the queue, so a fork may happen.
  */
+#include "gp/user/drive.h"
 #include "gp/user/outstay.h"
 #include "rcu/callback_queue.h"
 #include "rcu/callback_worker.h"
@@ -52,6 +53,7 @@ static bool watch(struct callback_queue *queue, uint64_t deadline,
         uint64_t sleep = sleep_until(deadline);
 
         callback_hurry(queue->worker);
+        gp_drive_urge(queue->domain);
         if (!sleep)
             return false;
         if (serve_here(queue, round))

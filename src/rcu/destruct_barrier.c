@@ -53,7 +53,7 @@ static bool wait_for_epoch(struct prudence_cache *cache, unsigned epoch, uint64_
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;
         if (any_is_latent(cache))
-            gp_wait(cache->domain, gp_snapshot(cache->domain), deadline);
+            gp_wait_for_sections(cache->domain, gp_snapshot(cache->domain), deadline, false);
         if (load_acquire(pending))
             os_sleep_ns(BARRIER_NS);
     }

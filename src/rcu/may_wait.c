@@ -77,11 +77,24 @@ int prudence_domain_may_wait(struct prudence_domain *domain, const char *functio
     return gp_may_wait_for(domain) ? 0 : EDEADLK;
 }
 
-int may_wait_for_readers(const struct wait_request *request, const struct prudence_domain *domain)
+int may_wait_refuse_names(const struct wait_request *request)
+{
+    return may_wait_refuse(request, "while a hazard pointer of this thread names what waits there",
+                           NULL);
+}
+
+int may_wait_for_sections(const struct wait_request *request, const struct prudence_domain *domain)
 {
     if (os_lock_forking)
         return refuse_in_fork(request);
-    return gp_may_wait_for(domain) ? 0 : may_wait_refuse(request, in_section, NULL);
+    return gp_may_wait_for_sections(domain) ? 0 : may_wait_refuse(request, in_section, NULL);
+}
+
+int may_wait_for_readers(const struct wait_request *request, const struct prudence_domain *domain)
+{
+    int error = may_wait_for_sections(request, domain);
+
+    return !error && gp_names_hold_up(domain) ? may_wait_refuse_names(request) : error;
 }
 
 int may_wait_for_code(const struct wait_request *request)
@@ -94,5 +107,7 @@ int may_wait_for_code(const struct wait_request *request)
         return may_wait_refuse(request, "in a destructor of cache '", destructs->name);
     if (request->for_callbacks && callback_here())
         return may_wait_refuse(request, "in a callback", NULL);
-    return is_inside(request->domain) ? may_wait_refuse(request, in_section, NULL) : 0;
+    if (is_inside(request->domain))
+        return may_wait_refuse(request, in_section, NULL);
+    return gp_names_hold_up(request->waits_for) ? may_wait_refuse_names(request) : 0;
 }

@@ -13,7 +13,8 @@ struct wait_request {
     const char *of, *name; /* "for domain" or "of cache", and the name */
     /* the only domain whose sections forbid the wait; NULL: any domain */
     struct prudence_domain *domain;
-    void *caller;         /* the address that called the public function */
+    const struct prudence_domain *waits_for; /* whose grace periods must end; or NULL */
+    void *caller;                            /* the address that called the public function */
     bool for_callbacks;   /* for callbacks, so not in a callback; otherwise for destructors */
     bool returns_nothing; /* the public function cannot return an error */
 };
@@ -25,7 +26,12 @@ struct wait_request {
  */
 int may_wait_for_code(const struct wait_request *request);
 
-/* Same for grace periods of one domain, without any code of the program. */
+/* Same for grace periods of one domain, without any code of the program. The second does not care
+ * about names of this thread. */
 int may_wait_for_readers(const struct wait_request *request, const struct prudence_domain *domain);
+int may_wait_for_sections(const struct wait_request *request, const struct prudence_domain *domain);
+
+/* Reports that a name of this thread is in the way, and returns EDEADLK. */
+int may_wait_refuse_names(const struct wait_request *request);
 
 #endif /* RCU_MAY_WAIT_H */

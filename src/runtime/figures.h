@@ -57,7 +57,8 @@
     OTHER(latent_ceiling)                                                                          \
     OTHER(latent_limit_in_force)                                                                   \
     COUNT(latent_rises, ceiling_rises,                                                             \
-          "Times that the limit in force rose because a reader waited for a CPU.")
+          "Times that the limit in force rose because a reader waited for a CPU.")                 \
+    OTHER(bytes_named)
 
 #define NO_SUM(name)
 #define NO_COUNT(name, word, meaning)

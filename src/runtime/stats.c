@@ -103,6 +103,7 @@ static void add_pages(struct prudence_stats *total, const struct os_pages_stats 
 static void stats_add_counts(struct prudence_stats *total)
 {
     total->bytes_latent_peak = limit_used_peak();
+    total->bytes_named = limit_named();
     total->limit = os_pages_limit();
     total->latent_limit = load_relaxed(&slab_latent_limit);
     total->latent_ceiling = ceiling_most();

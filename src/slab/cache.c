@@ -591,8 +591,12 @@ static void wait_for_readers(struct prudence_cache *cache)
         return;
     }
     drain_cache(cache, false);
-    if (drain_leaves_latent(cache) || cache->flags & CACHE_TYPESAFE)
+    if (cache->flags & CACHE_TYPESAFE) {
         gp_wait(cache->domain, cookie, os_clock_ns() + SIFT_PAUSE_NS);
+    } else if (drain_leaves_latent(cache)) {
+        gp_wait_for_sections(cache->domain, cookie, 0, false);
+        os_sleep_ns(SIFT_PAUSE_NS);
+    }
 }
 
 /*

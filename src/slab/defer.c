@@ -200,6 +200,17 @@ static bool defer_try(struct deferral *deferral)
     return done;
 }
 
+/* Waits until an object is safe that is larger than the limit. Returns false if it must be deferred
+ * past the limit. */
+static bool is_safe_soon(struct prudence_cache *cache, void *object, size_t bytes)
+{
+    gp_cookie cookie;
+
+    return throttle_until_safe(cache, &cookie) &&
+           (likely(!(cache->flags & CACHE_SIFTED)) ||
+            gp_sift(cache->domain, cookie, &object, 1, bytes) == 1);
+}
+
 void defer_in_cache(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
@@ -211,7 +222,7 @@ void defer_in_cache(struct slab *slab, void *object)
                                 .decays = true};
     struct throttle throttle = {.began = 0};
 
-    if (unlikely(deferral.past_limit) && throttle_until_safe(cache)) {
+    if (unlikely(deferral.past_limit) && is_safe_soon(cache, object, bytes)) {
         if (unlikely(load_relaxed(&slab->extensions)))
             extensions_merged(slab, object);
         free_to_cache(slab, object);

@@ -16,6 +16,7 @@
 #include "slab/reclaim/decay.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/throttle.h"
+#include "slab/slab.h"
 #include "slab/start.h"
 #include "slab/transfer_batch.h"
 
@@ -111,10 +112,15 @@ static void count_rings(const struct prudence_cache *cache)
     }
 }
 
-static void fork_count_node(const struct prudence_cache *cache, const struct slab_node *node)
+static void fork_count_node(const struct prudence_cache *cache, struct slab_node *node)
 {
+    struct list *item;
     size_t objects = 0;
 
+    list_for_each(item, &node->waiting)
+    {
+        list_entry(item, struct slab, waiting_link)->named = 0;
+    }
     for (const struct transfer_batch *batch = node->handover; batch; batch = batch->next)
         objects += batch->count;
     limit_add(0, node->latent_bytes + objects * cache->body->stride, 0);

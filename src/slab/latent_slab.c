@@ -5,7 +5,9 @@
  * cookie first.
  *
  * The caller holds the node's lock. The account of latent bytes (limit.c) covers the
- * objects from before they are put until they are merged.
+ * objects from before they are put until they are merged, except `named` ones of each slab: those
+ * that a sift has found named, whose number readers' slots bound and no wait would change. The slab
+ * does not know which these are. Objects that leave count as named while there are any.
  */
 #include "slab/latent_slab.h"
 
@@ -72,6 +74,31 @@ void latent_slab_put(struct slab_node *node, struct run *run, const gp_cookie *c
     }
 }
 
+/* As latent_slab_put(), for objects that a sift has found named. */
+void latent_slab_put_named(struct slab_node *node, struct run *run, const gp_cookie *cookie)
+{
+    struct slab *slab = run->slab;
+    size_t named;
+
+    latent_slab_put(node, run, cookie);
+    named = min_size(run->count, UINT8_MAX - slab->named); /* the account has what is too many */
+    slab->named = (uint8_t)(slab->named + named);
+    limit_set_apart(os_cpu_current(), named * slab_object_bytes(slab));
+}
+
+/* Subtracts objects that leave their latent slab. Returns the bytes of those that count as
+ * named. */
+static size_t subtract(struct slab_node *node, struct slab *slab, unsigned count)
+{
+    size_t named = min_size(slab->named, count), bytes = slab_object_bytes(slab);
+
+    slab->latent -= count;
+    slab->named = (uint8_t)(slab->named - named);
+    node->latent -= count;
+    node->latent_bytes -= count * bytes;
+    return named * bytes;
+}
+
 static void bits_are_safe(struct slab *slab, unsigned word, uint64_t bits)
 {
     for (; bits; bits &= bits - 1) {
@@ -86,6 +113,7 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
 {
     unsigned words = bits_words(slab->capacity), merged = 0;
     bool had_free = slab->free > 0;
+    size_t named;
 
     for (unsigned w = 0; w < words; w++) {
         merged += (unsigned)__builtin_popcountll(slab_waiting_bits(slab)[w]);
@@ -95,18 +123,17 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     bits_move(slab_free_bits(slab), slab_waiting_bits(slab), words);
     bits_move(slab_waiting_bits(slab), slab_next_bits(slab), words);
     slab->free += merged;
-    slab->latent -= merged;
-    node->latent -= merged;
-    node->latent_bytes -= merged * slab_object_bytes(slab);
+    named = subtract(node, slab, merged);
     node_lists_place(node, slab, had_free);
     node->counts.merges++;
     node->counts.merged_objects += merged;
     os_event_until(merge, slab->cache, merged, slab->waiting_cookie);
-    limit_release(os_cpu_current(), merged * slab_object_bytes(slab));
+    limit_named_go(named);
+    limit_release(os_cpu_current(), merged * slab_object_bytes(slab) - named);
 }
 
-/* Takes waiting objects of the slab, words as a whole, and returns their number. They stay in the
- * account. */
+/* Takes waiting objects of the slab, words as a whole, and returns their number. All of them are in
+ * the account then. */
 static unsigned take_waiting(struct slab_node *node, struct slab *slab, void **objects,
                              unsigned room)
 {
@@ -122,9 +149,7 @@ static unsigned take_waiting(struct slab_node *node, struct slab *slab, void **o
             taken += run_spread(&run, slab->cache->body->stride, objects + taken);
         slab_waiting_bits(slab)[w] = 0;
     }
-    slab->latent -= taken;
-    node->latent -= taken;
-    node->latent_bytes -= taken * slab_object_bytes(slab);
+    limit_count_again(subtract(node, slab, taken));
     node_lists_place(node, slab, had_free);
     return taken;
 }

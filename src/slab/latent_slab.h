@@ -9,6 +9,7 @@ struct run;
 struct slab_node;
 
 void latent_slab_put(struct slab_node *node, struct run *run, const gp_cookie *cookie);
+void latent_slab_put_named(struct slab_node *node, struct run *run, const gp_cookie *cookie);
 unsigned latent_slab_merge_safe(struct slab_node *node);
 unsigned latent_slab_take(struct slab_node *node, void **objects, unsigned room, gp_cookie *cookie);
 

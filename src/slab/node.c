@@ -356,6 +356,14 @@ void node_overflow(struct prudence_cache *cache, void **objects, unsigned count,
     put_all(cache, objects, count, latent_slab_put, &cookie, count_overflow);
 }
 
+/* The same for objects that a sift has found named. */
+void node_overflow_named(struct prudence_cache *cache, void **objects, unsigned count,
+                         gp_cookie cookie)
+{
+    os_event_until(overflow, cache, count, cookie);
+    put_all(cache, objects, count, latent_slab_put_named, &cookie, count_overflow);
+}
+
 /* Defers an object straight into the latent slab. Returns false if latent_limit does not allow
  * it. */
 bool node_put_latent(struct slab *slab, void *object, bool past_limit)
@@ -413,6 +421,19 @@ void node_adopt_live(struct slab_node *node, struct slab *slab)
     node_lists_join(node, slab, SLAB_FULL);
     node->counts.allocations++;
     os_lock_release(&node->lock);
+}
+
+/* Returns whether an object is in its latent slab, or on its way there. */
+bool node_has_latent(struct slab *slab, unsigned index)
+{
+    struct slab_node *node = node_of(slab);
+    bool has;
+
+    os_lock_take(&node->lock);
+    receive(node);
+    has = bits_test(slab_waiting_bits(slab), index) || bits_test(slab_next_bits(slab), index);
+    os_lock_release(&node->lock);
+    return has;
 }
 
 /* Reports a large block that a caller is about to change, if it is free or latent. */

@@ -23,10 +23,13 @@ void node_put(struct prudence_cache *cache, void **objects, unsigned count);
 bool node_put_latent(struct slab *slab, void *object, bool past_limit);
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
+void node_overflow_named(struct prudence_cache *cache, void **objects, unsigned count,
+                         gp_cookie cookie);
 unsigned node_take_waiting(struct slab_node *node, void **objects, unsigned room,
                            gp_cookie *cookie);
 unsigned node_add_slab(struct slab_node *node, struct slab *slab, void **objects, unsigned count);
 void node_adopt_live(struct slab_node *node, struct slab *slab);
+bool node_has_latent(struct slab *slab, unsigned index);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes);
 size_t node_shrink(struct slab_node *node, unsigned keep);

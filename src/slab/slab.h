@@ -11,9 +11,9 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 
-/* Invariants (under the node's lock): |free| = slab->free; |waiting| + |next| = slab->latent; the
- * three bitmaps are disjoint; list = list_for(slab); the slab is in node->waiting exactly when
- * |waiting| > 0; next is empty if waiting is. */
+/* Invariants (under the node's lock): |free| = slab->free; |waiting| + |next| = slab->latent;
+ * named <= latent; the three bitmaps are disjoint; list = list_for(slab); the slab is in
+ * node->waiting exactly when |waiting| > 0; next is empty if waiting is. */
 struct slab {
     /* Read by every free. Constant, except `fast_percpu`, and until a large block is resized. */
     struct prudence_cache *cache;
@@ -34,6 +34,7 @@ struct slab {
     uint8_t list;        /* enum slab_list (node_lists.h) */
     bool changing;       /* large blocks only; see slab_large_resize() */
     bool hurried;        /* lone objects only: a deferral drives the grace period; constant */
+    uint8_t named;       /* latent objects that the account leaves out (latent_slab.c) */
     uint32_t extensions; /* one bit each (extension.h); atomic */
     /* Hints for node_choose.c; atomic. Number of live objects that are about to be freed ... */
     uint32_t leaving;

@@ -202,7 +202,8 @@ TEST(where_the_mount_begins_below, begin)
 TEST(of_version_1, begin)
 {
     set("/proc/self/cgroup",
-        "9:name=memory:/x\n6:memory2,blkio:/z\n5:nomemory,cpu:/y\n4:cpu,memory:/a/b\n0::/c\n");
+        "9:name=memory:/x\n6:memory2,blkio:/z\n5:nomemory,cpu:/y\n4:cpu,memory:/a/b\n"
+        "3:name=memory:/x\n2:memory2,blkio:/z\n1:nomemory,cpu:/y\n0::/c\n");
     set("/sys/fs/cgroup/unified/c/cgroup.type", "domain\n");
     set_older_group("/sys/fs/cgroup/memory/a/b", 1 * MIB, 0);
     set_older_group("/sys/fs/cgroup/memory/a", 50 * MIB, 100 * MIB);

@@ -149,11 +149,12 @@ TEST(an_allocation_waits_too)
 {
     uint64_t before = expiries();
     pthread_t leaver;
+    gp_cookie cookie;
 
     say(true, true, 0);
     fill();
     leaver = start_leaver();
-    assert_true(throttle_until_safe(cache));
+    assert_true(throttle_until_safe(cache, &cookie));
     join_leaver(leaver);
     assert_int_equal(expiries(), before);
     free_all(cache, objects + COUNT, MORE);

@@ -597,6 +597,7 @@ pub struct prudence_stats {
     pub latent_ceiling: u64,
     pub latent_limit_in_force: u64,
     pub latent_rises: u64,
+    pub bytes_named: u64,
 }
 
 #[derive(Clone, Copy)]

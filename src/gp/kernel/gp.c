@@ -248,6 +248,12 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
     return true;
 }
 
+bool gp_wait_for_sections(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline,
+                          bool is_implicit)
+{
+    return gp_wait(domain, cookie, deadline);
+}
+
 /* Returns whether a wait is possible at all. The allocation's flags say whether an implicit wait is
  * allowed (os_may_block); this guards callers that pass such flags where they should not wait. */
 bool gp_may_wait(void)

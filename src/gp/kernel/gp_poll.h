@@ -62,6 +62,12 @@ static inline unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie,
     return 0;
 }
 
+static inline bool gp_only_names_hold(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    (void)domain, (void)cookie;
+    return false;
+}
+
 enum gp_tried { GP_REFUSED, GP_OTHERS, GP_LATER, GP_ASKED, GP_OVER };
 
 static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)

@@ -51,7 +51,9 @@ struct gp_scheme {
     drive_function drive; /* NULL if the library drives nothing */
     /* Drives where the program asks, if `drive` is NULL. NULL: grace periods end otherwise. */
     drive_function drive_for_caller;
-    /* For a thread that waits without a deadline: blocks, or drives. NULL: nothing to do. */
+    /* For an explicit wait: drives what the library does not drive by itself. NULL: nothing. */
+    void (*urge)(struct prudence_domain *domain);
+    /* The same without a deadline: blocks. NULL: nothing. */
     void (*block)(struct prudence_domain *domain);
     bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
     void (*tell_over)(const struct prudence_domain *domain); /* gp_tell_over for further domains */
@@ -65,6 +67,8 @@ struct gp_scheme {
     /* gp_sift. NULL: batches become safe as a whole. Takes no lock. */
     unsigned (*sift)(struct prudence_domain *domain, gp_cookie cookie, void **objects,
                      unsigned count, size_t size);
+    /* gp_only_names_hold; beside `sift` */
+    bool (*only_names_hold)(const struct prudence_domain *domain, gp_cookie cookie);
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* Cleans up after the thread of `slot`, which ended inside a section. Called by any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);

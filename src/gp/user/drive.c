@@ -255,24 +255,55 @@ static bool is_crowded(const struct prudence_domain *domain)
     return load_relaxed(&domain->shared.sequence) - completed >= 2 * GP_STEP;
 }
 
-bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
+bool gp_only_names_hold(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    return domain->scheme->only_names_hold && domain->scheme->only_names_hold(domain, cookie);
+}
+
+void gp_drive_urge(struct prudence_domain *domain)
+{
+    if (domain->scheme->urge)
+        domain->scheme->urge(domain);
+}
+
+/* Drives for a thread of the program that waits for just this domain. */
+static void drive_for_waiter(struct prudence_domain *domain, bool may_block)
+{
+    gp_drive_urge(domain);
+    if (may_block && domain->scheme->block)
+        domain->scheme->block(domain);
+}
+
+static bool wait_until(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline,
+                       bool for_names, bool is_implicit)
 {
     debug_assert(os_locks_held() == 0);
     os_copy_check();
     for (unsigned round = 0; !gp_poll(domain, cookie); round++) {
-        if (!is_crowded(domain))
+        if (!for_names || !is_crowded(domain)) /* names may hold the two up for ever */
             gp_request(domain, cookie);
         gp_drive(domain);
-        if (gp_poll(domain, cookie))
+        if (gp_poll(domain, cookie) || (!for_names && gp_only_names_hold(domain, cookie)))
             break;
         if (deadline && os_clock_ns() >= deadline)
             return false;
-        if (!deadline && domain->scheme->block)
-            domain->scheme->block(domain);
+        if (!is_implicit)
+            drive_for_waiter(domain, !deadline);
         wait_a_little(round);
     }
     gp_tell_over(domain);
     return true;
+}
+
+bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline)
+{
+    return wait_until(domain, cookie, deadline, true, false);
+}
+
+bool gp_wait_for_sections(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline,
+                          bool is_implicit)
+{
+    return wait_until(domain, cookie, deadline, false, is_implicit);
 }
 
 /* Updates a sliding mean. If the driver lost its CPU, the sample is long and unrelated to the cost,

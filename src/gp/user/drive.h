@@ -13,6 +13,7 @@ uint64_t gp_drive_raise(uint64_t *value, uint64_t to);
 void gp_drive_complete(struct prudence_domain *domain, uint64_t upto);
 void gp_drive_count(uint64_t ended);
 void gp_drive_note_cost(struct prudence_domain *domain, uint64_t membarrier);
+void gp_drive_urge(struct prudence_domain *domain); /* for explicit waits; see gp_scheme */
 bool gp_drive_for_caller(struct prudence_domain *domain);
 bool gp_drive_sees_readers(const struct prudence_domain *domain);
 

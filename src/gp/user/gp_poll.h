@@ -51,6 +51,7 @@ enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned 
 bool gp_sifts(const struct prudence_domain *domain);
 unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects, unsigned count,
                  size_t size);
+bool gp_only_names_hold(const struct prudence_domain *domain, gp_cookie cookie);
 
 bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);

@@ -209,6 +209,12 @@ static unsigned hazard_sift(struct prudence_domain *domain, gp_cookie cookie, vo
     return safe;
 }
 
+static bool hazard_only_names_hold(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    (void)domain, (void)cookie;
+    return true;
+}
+
 /* ---------------------------------------------------------------------------------------- life */
 
 static bool hazard_is_cheap(const struct prudence_domain *domain)
@@ -223,7 +229,7 @@ static void hazard_scheme_tell_over(const struct prudence_domain *domain)
     hazard_slots_tell_over();
 }
 
-/* Waits of other domains go on: a reader here is in nobody's way, because batches are sifted. */
+/* No implicit wait is for a name, so none expires. */
 static void hazard_note_expired(struct prudence_domain *domain)
 {
     (void)domain;
@@ -260,6 +266,7 @@ const struct gp_scheme gp_hazard = {
     .at_once = hazard_at_once,
     .ask = hazard_ask,
     .sift = hazard_sift,
+    .only_names_hold = hazard_only_names_hold,
     .is_busy = slots_any_inside,
     .note_expired = hazard_note_expired,
     .worth_waiting = hazard_worth_waiting,

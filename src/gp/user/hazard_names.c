@@ -36,7 +36,8 @@ const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const 
 
 /* Follows a protection of `name` by that slot: returns the slot of the record that has it now,
  * or NULL. Acquire, from the slot up: see the head of this file. */
-static const struct prudence_hazard *follow(const struct prudence_hazard *slot, const void *name)
+static const struct prudence_hazard *slot_that_has(const struct prudence_hazard *slot,
+                                                   const void *name)
 {
     const struct prudence_hazards *record = prudence_hazard_record_(slot);
 
@@ -59,7 +60,8 @@ static void look_again(struct hazard_watch *watch)
     unsigned kept = 0;
 
     for (unsigned i = 0; i < watch->count; i++) {
-        const struct prudence_hazard *slot = follow(watch->seen[i].slot, watch->seen[i].name);
+        const struct prudence_hazard *slot =
+            slot_that_has(watch->seen[i].slot, watch->seen[i].name);
 
         if (!slot)
             continue;

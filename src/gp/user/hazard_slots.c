@@ -322,24 +322,46 @@ unsigned hazard_slots_records(bool *only_own)
     return records;
 }
 
-/* Returns whether a slot of this thread names something. */
-bool hazard_slots_thread_names(void)
+/* Returns whether a slot of the record, but no movable one, names something of that kind. */
+static bool record_names_any(const struct prudence_hazards *record,
+                             bool (*is)(const void *name, void *context), void *context)
+{
+    for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++) {
+        const void *name = load_relaxed(&record->slots[i].name);
+
+        if (name && !(load_relaxed(&record->movable) >> i & 1) && is(name, context))
+            return true;
+    }
+    return false;
+}
+
+/* The same for the slots of this thread. */
+bool hazard_slots_thread_names_any(bool (*is)(const void *name, void *context), void *context)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
-    bool names = false;
+    bool any = false;
 
     if (!my_generation)
         return false;
     for_each_hazards(chunk, record)
     {
-        if (chunk->owners[record - chunk->records].generation != my_generation)
-            continue;
-        for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
-            names |=
-                load_relaxed(&record->slots[i].name) && !(load_relaxed(&record->movable) >> i & 1);
+        any = any || (chunk->owners[record - chunk->records].generation == my_generation &&
+                      record_names_any(record, is, context));
     }
-    return names;
+    return any;
+}
+
+static bool is_any_name(const void *name, void *context)
+{
+    (void)name, (void)context;
+    return true;
+}
+
+/* Returns whether a slot of this thread names something. */
+bool hazard_slots_thread_names(void)
+{
+    return hazard_slots_thread_names_any(is_any_name, NULL);
 }
 
 /* Returns the id of the thread that the slot belongs to; 0: none now, or any that wants it. */

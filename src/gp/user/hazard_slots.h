@@ -37,6 +37,7 @@ void hazard_slots_barrier_failed(void);
 void hazard_slots_tell_over(void);
 void hazard_slots_reap(void);
 bool hazard_slots_thread_names(void);
+bool hazard_slots_thread_names_any(bool (*is)(const void *name, void *context), void *context);
 int hazard_slots_thread(const struct prudence_hazard *slot);
 void hazard_slots_thread_ends(bool last);
 void hazard_slots_follow_options(void);

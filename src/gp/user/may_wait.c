@@ -27,7 +27,7 @@ static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_
            set_has(waits_for, domain);
 }
 
-bool gp_may_wait_for(const struct prudence_domain *waits_for)
+bool gp_may_wait_for_sections(const struct prudence_domain *waits_for)
 {
     struct list *item;
     bool inside = reader_self && load_relaxed(&reader_self->word);
@@ -41,9 +41,18 @@ bool gp_may_wait_for(const struct prudence_domain *waits_for)
         }
         os_lock_release(&readers_lock);
     }
-    if (waits_for && (waits_for->kind == PRUDENCE_DOMAIN_HAZARD || set_has_hazards(waits_for)))
-        inside |= hazard_slots_thread_names();
     return !inside && !external_is_inside(waits_for);
+}
+
+bool gp_names_hold_up(const struct prudence_domain *waits_for)
+{
+    return waits_for && (waits_for->kind == PRUDENCE_DOMAIN_HAZARD || set_has_hazards(waits_for)) &&
+           hazard_slots_thread_names();
+}
+
+bool gp_may_wait_for(const struct prudence_domain *waits_for)
+{
+    return gp_may_wait_for_sections(waits_for) && !gp_names_hold_up(waits_for);
 }
 
 bool gp_may_wait(void)

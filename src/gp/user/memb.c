@@ -117,7 +117,7 @@ const struct gp_scheme gp_memb = {
 };
 
 /* An explicit wait is the program's word as well. */
-static void drive_for_waiter(struct prudence_domain *domain)
+static void memb_urge(struct prudence_domain *domain)
 {
     gp_drive_for_caller(domain);
 }
@@ -125,7 +125,7 @@ static void drive_for_waiter(struct prudence_domain *domain)
 const struct gp_scheme gp_memb_by_callers = {
     .name = "memb",
     .drive_for_caller = memb_drive,
-    .block = drive_for_waiter,
+    .urge = memb_urge,
     .is_cheap = memb_is_cheap,
     .held_up_by = memb_held_up_by,
     .is_busy = slots_any_inside,

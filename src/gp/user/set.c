@@ -282,6 +282,12 @@ static void set_drive_in_two_parts(struct prudence_domain *domain, uint64_t goal
     names_drive(domain);
 }
 
+/* Grace periods of the other members are over then. */
+static bool set_only_names_hold(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    return !sequence_before(load_acquire(&domain->set->passed), cookie.value);
+}
+
 /* Names are the process's, so one hazard member tells of all. Its barrier is one that came after
  * the cookie was taken: `barrier` is loaded after `passed`. */
 static unsigned set_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
@@ -292,9 +298,16 @@ static unsigned set_sift(struct prudence_domain *domain, gp_cookie cookie, void 
 
     gp_request(domain, cookie);
     sections_drive(set, load_acquire(&domain->shared.sequence));
-    if (sequence_before(load_acquire(&set->passed), cookie.value))
+    if (!set_only_names_hold(domain, cookie))
         return 0;
     return gp_sift(hazard, (gp_cookie){load_acquire(&set->barrier.value)}, objects, count, size);
+}
+
+static void set_urge(struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < domain->set->count; i++)
+        if (!gp_poll(domain->set->members[i], cookie_of(domain->set, i)))
+            gp_drive_urge(domain->set->members[i]);
 }
 
 static void set_block(struct prudence_domain *domain)
@@ -366,11 +379,13 @@ static void set_fork_child(struct prudence_domain *domain)
 
 /* What both kinds of sets have. */
 #define SET_SCHEME                                                                                 \
-    .name = "set", .block = set_block, .is_cheap = set_is_cheap, .held_up_by = set_held_up_by,     \
-    .is_busy = set_is_busy, .tell_over = tell_over, .note_expired = note_expired,                  \
-    .worth_waiting = worth_waiting, .close = set_close, .fork_child = set_fork_child
+    .name = "set", .urge = set_urge, .block = set_block, .is_cheap = set_is_cheap,                 \
+    .held_up_by = set_held_up_by, .is_busy = set_is_busy, .tell_over = tell_over,                  \
+    .note_expired = note_expired, .worth_waiting = worth_waiting, .close = set_close,              \
+    .fork_child = set_fork_child
 
 const struct gp_scheme gp_set = {SET_SCHEME, .drive = set_drive};
 
 const struct gp_scheme gp_set_with_hazards = {SET_SCHEME, .drive = set_drive_in_two_parts,
-                                              .sift = set_sift};
+                                              .sift = set_sift,
+                                              .only_names_hold = set_only_names_hold};

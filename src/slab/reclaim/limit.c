@@ -13,6 +13,9 @@
  * The last two are taken back before any thread is held back, so nearly all of the limit can be
  * used.
  *
+ * Bytes that readers name (latent_slab.c) are counted apart, because no wait would end that: their
+ * bound is what the readers' slots can name, whatever the limit is.
+ *
  * Any thread may call these functions, without locks. A caller that reserves or releases owns the
  * CPU's caches, holds the node's lock, or carries the objects. So the account does not change
  * during fork, and the child counts it anew (fork.c).
@@ -48,6 +51,7 @@ static struct total {
     int64_t bytes;
 } __attribute__((aligned(CACHE_LINES_APART))) total; /* on cache lines of its own */
 static int64_t total_peak;
+static uint64_t named_bytes; /* atomic */
 uint64_t limit_overruns;
 
 /* Sets the limits of each CPU. Half of its share of latent_limit may be reserved ahead, however far
@@ -160,6 +164,36 @@ void limit_release(unsigned cpu, size_t bytes)
 
     if (credit > 2 * load_relaxed(&credit_max))
         sub_relaxed(&total.bytes, exchange_relaxed(&accounts[cpu].credit, 0));
+}
+
+/* -------------------------------------------------------------------------------------- named */
+
+/* Counts bytes of the account as named. */
+void limit_set_apart(unsigned cpu, size_t bytes)
+{
+    add_relaxed(&named_bytes, bytes);
+    limit_release(cpu, bytes);
+}
+
+/* Counts named bytes in the account again, even past the limit. */
+void limit_count_again(size_t bytes)
+{
+    if (likely(!bytes))
+        return;
+    limit_named_go(bytes);
+    note_peak(add_relaxed(&total.bytes, (int64_t)bytes) + (int64_t)bytes);
+}
+
+/* Named bytes are no longer latent. */
+void limit_named_go(size_t bytes)
+{
+    if (unlikely(bytes))
+        sub_relaxed(&named_bytes, bytes);
+}
+
+uint64_t limit_named(void)
+{
+    return load_relaxed(&named_bytes);
 }
 
 /* -------------------------------------------------------------------------------------- ahead */
@@ -279,10 +313,12 @@ uint64_t limit_used_peak(void)
 
 /* -------------------------------------------------------------------------------------- fork */
 
-/* Runs in the child, before it adds all latent bytes again. Only credits are left. */
+/* Runs in the child, before it adds all latent bytes again, named ones too. Only credits are
+ * left. */
 void limit_clear(void)
 {
     total.bytes = 0;
+    named_bytes = 0;
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
         total.bytes += accounts[cpu].credit;
         accounts[cpu].ahead = 0;

@@ -4,6 +4,10 @@
  * (gp_sift), those that no reader names are safe all the same. They go to their slabs as free. The
  * others go to their latent slabs, and wait on.
  *
+ * When all latent objects of a node are sifted, those that are named leave the account of latent
+ * bytes (latent_slab.c), and later sifts of the node count them anew. So what is left out never
+ * exceeds what readers named at one time.
+ *
  * A batch is detached first, from a CPU's ring or from latent slabs, and belongs to the thread that
  * sifts it, which owns no line and holds no node's lock. Meanwhile a slab counts the objects as
  * live, and the account of latent bytes still covers them. Fork waits for threads that carry a
@@ -32,9 +36,11 @@ static void sift_tell_extensions(void **objects, unsigned count)
 }
 
 /* Sifts a detached batch, which `cookie` covers. A cache without caches of CPUs has objects of
- * different sizes, and passes them one by one. */
-void sift_batch(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
+ * different sizes, and passes them one by one. `apart`: what is named leaves the account. */
+static void sift(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie,
+                 bool apart)
 {
+    bool named = apart && gp_only_names_hold(cache->domain, cookie); /* from here on */
     struct slab *first = cache->percpu ? NULL : slab_known(objects[0]);
     size_t bytes = first ? slab_object_bytes(first) : cache->body->stride;
     unsigned safe = gp_sift(cache->domain, cookie, objects, count, bytes);
@@ -45,7 +51,13 @@ void sift_batch(struct prudence_cache *cache, void **objects, unsigned count, gp
         node_flush(cache, objects, safe);
     }
     if (safe < count)
-        node_overflow(cache, objects + safe, count - safe, cookie);
+        (named ? node_overflow_named : node_overflow)(cache, objects + safe, count - safe, cookie);
+}
+
+/* Sifts a batch that has to leave a ring. */
+void sift_batch(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
+{
+    sift(cache, objects, count, cookie, false);
 }
 
 /* A batch on its way. */
@@ -90,10 +102,10 @@ static void sift_detach_from(struct cpu_cache *cpu, bool here, struct sifting *s
     cpu_cache_release(taken);
 }
 
-static void sift_detached(struct sifting *sifting)
+static void sift_detached(struct sifting *sifting, bool apart)
 {
     if (sifting->taken)
-        sift_batch(sifting->cache, sifting->objects, sifting->taken, sifting->cookie);
+        sift(sifting->cache, sifting->objects, sifting->taken, sifting->cookie, apart);
 }
 
 /* Sifts a CPU's ring. */
@@ -107,7 +119,7 @@ void sift_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool here)
     for (; left && sifting.taken; left -= (unsigned)min_size(left, sifting.taken)) {
         os_carry_begin();
         sift_detach_from(cpu, here, &sifting);
-        sift_detached(&sifting);
+        sift_detached(&sifting, false);
         os_carry_end();
     }
 }
@@ -123,7 +135,7 @@ static void sift_node(struct prudence_cache *cache, struct slab_node *node)
     for (; left && sifting.taken; left -= (unsigned)min_size(left, sifting.taken)) {
         os_carry_begin();
         sifting.taken = node_take_waiting(node, sifting.objects, TRANSFER_MAX, &sifting.cookie);
-        sift_detached(&sifting);
+        sift_detached(&sifting, true);
         os_carry_end();
     }
 }

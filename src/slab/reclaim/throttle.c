@@ -232,9 +232,10 @@ bool throttle_make_room(struct prudence_cache *cache, size_t bytes, struct throt
     return made;
 }
 
-/* Waits for a grace period, after which all objects of closed batches are safe. Returns false if
- * the caller may not wait, or waited in vain. */
-bool throttle_until_safe(struct prudence_cache *cache)
+/* Waits for a grace period of *cookie, after which all objects of closed batches are safe, or safe
+ * unless a reader names them (CACHE_SIFTED). Returns false if the caller may not wait, or waited in
+ * vain. */
+bool throttle_until_safe(struct prudence_cache *cache, gp_cookie *cookie)
 {
     struct prudence_domain *domain = cache->domain;
     uint64_t began = os_clock_ns();
@@ -244,7 +245,8 @@ bool throttle_until_safe(struct prudence_cache *cache)
         return false;
     add_relaxed(&wait_counts.waits, 1);
     os_event(throttle_wait, cache, 1);
-    ended = wait_patiently(domain, gp_snapshot(domain), began);
+    *cookie = gp_snapshot(domain);
+    ended = wait_patiently(domain, *cookie, began);
     if (!ended && wait_give_up(began))
         wake_all();
     os_event(throttle_done, cache, (unsigned)ended);
@@ -259,12 +261,17 @@ bool throttle_until_safe(struct prudence_cache *cache)
 bool throttle_growth(struct prudence_cache *cache, os_alloc_flags flags)
 {
     struct throttle throttle = {.began = 0};
+    gp_cookie cookie;
 
     if (!os_may_block(flags))
         return false;
     if (unlikely(!limit_fits(0, false)))
         return throttle_make_room(cache, 0, &throttle);
-    return unlikely(limit_holds_growth()) && throttle_until_safe(cache);
+    if (likely(!limit_holds_growth()) || !throttle_until_safe(cache, &cookie))
+        return false;
+    if (unlikely(cache->flags & CACHE_SIFTED))
+        drain_here(cache);
+    return true;
 }
 
 /* Runs in a forked child, which has none of the threads that were held back. */

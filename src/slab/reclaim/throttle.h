@@ -19,7 +19,7 @@ struct throttle {   /* state of a thread that is held back */
     gp_cookie cookie;
 };
 bool throttle_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle);
-bool throttle_until_safe(struct prudence_cache *cache);
+bool throttle_until_safe(struct prudence_cache *cache, gp_cookie *cookie);
 void throttle_fork_child(void);
 
 #endif /* SLAB_RECLAIM_THROTTLE_H */

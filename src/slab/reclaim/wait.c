@@ -133,12 +133,13 @@ bool wait_give_up(uint64_t began)
     return stays;
 }
 
-/* Returns false if the wait was in vain. */
+/* Returns false if the wait was in vain. In a domain whose readers name objects, a sift comes next:
+ * no wait is for a name. */
 bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began)
 {
     uint64_t deadline = began + load_relaxed(&slab_wait_max);
 
-    while (!gp_wait(domain, cookie, deadline)) {
+    while (!gp_wait_for_sections(domain, cookie, deadline, true)) {
         if (wait_has_outlasted(began))
             return false;
         deadline = os_clock_ns() + PATIENCE_LOOK_NS;

@@ -21,6 +21,8 @@
 #include "slab/runs.h"
 #include "slab/slab.h"
 
+#define NAMED_MAX 255 /* that slab->named holds */
+
 static void wait_in_line(struct slab_node *node, struct slab *slab, gp_cookie cookie)
 {
     slab->waiting_cookie = cookie;
@@ -81,7 +83,7 @@ void latent_slab_put_named(struct slab_node *node, struct run *run, const gp_coo
     size_t named;
 
     latent_slab_put(node, run, cookie);
-    named = min_size(run->count, UINT8_MAX - slab->named); /* the account has what is too many */
+    named = min_size(run->count, NAMED_MAX - slab->named); /* the account has what is too many */
     slab->named = (uint8_t)(slab->named + named);
     limit_set_apart(os_cpu_current(), named * slab_object_bytes(slab));
 }

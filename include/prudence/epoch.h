@@ -31,9 +31,10 @@ extern "C" {
 
 /*
  * Returns this thread's record in a memb or manual domain, and registers the thread if it has none.
- * Other threads must not use the record. It lasts until the thread or the domain ends, and there is
- * no call that gives it back; the only thread of a forked child keeps its own. Returns NULL with
- * errno EINVAL (another kind; reported) or ENOMEM. Async-signal-safe.
+ * Other threads must not use the record. It lasts until the thread or the domain ends, so the
+ * thread's last destructors may use it, too (with sandbox=1, those before the last round), and
+ * there is no call that gives it back; the only thread of a forked child keeps its own. Returns
+ * NULL with errno EINVAL (another kind; reported) or ENOMEM. Async-signal-safe.
  */
 PRUDENCE_API struct prudence_reader *prudence_epoch_record(struct prudence_domain *domain);
 

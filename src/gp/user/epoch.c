@@ -32,6 +32,7 @@ struct prudence_reader *prudence_epoch_record(struct prudence_domain *domain)
         errno = ENOMEM;
         return NULL;
     }
+    readers_note_record();
     return &slot->reader;
 }
 

@@ -17,7 +17,7 @@
 
 static void process_life_thread_ends(bool last)
 {
-    readers_thread_ends();
+    readers_thread_ends(last);
     hazard_slots_thread_ends(last);
 }
 

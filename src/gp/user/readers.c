@@ -15,6 +15,8 @@
  *   reader_lasting_self    names a slot of the one other domain that is never destroyed
  *                          (readers_make_lasting); set by the thread's registration there
  *   expired_reader         belongs to the domain and ends with the domain
+ *   an epoch's record      is the program's, which may use it in the thread's last destructor; no
+ *                          other thread has the slot before the thread is gone
  *
  * Registration may happen in a signal handler, so registering takes no lock, and blocks signals
  * while a slot is claimed but not yet entered in the thread's table. Scans may miss the slot until
@@ -168,13 +170,20 @@ static void slot_is_unwatched(struct reader_slot *slot)
         store_relaxed(&slot->watched, 0u);
 }
 
-/* Keeps the slots as they are for the program's later destructors. If none ends the section, a
- * reaper finds that the thread is gone. */
+/* The program has a pointer to a slot of this thread. */
+static __thread bool has_record __attribute__((tls_model("initial-exec")));
+
+void readers_note_record(void)
+{
+    has_record = true;
+}
+
+/* Keeps the slots as they are for the program's later destructors. A reaper finds that the thread
+ * is gone, and ends the section if no destructor did. */
 static void leave_for_others_to_find(void)
 {
     struct list *item;
 
-    store_relaxed(&left_inside, 1u);
     slot_is_unwatched(reader_self ? readers_slot_of(reader_self) : NULL);
     if (!thread_table)
         return;
@@ -247,8 +256,9 @@ void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick)
 }
 
 /* Called in each round of the thread's destructors. The program's later destructors may still end
- * sections, or read, which registers the thread again. */
-void readers_thread_ends(void)
+ * sections, use records, or read, which registers the thread again. With sandbox=1 no thread is
+ * ever found to be gone, so there records end in the last round. */
+void readers_thread_ends(bool last)
 {
     sigset_t saved, all;
 
@@ -256,11 +266,15 @@ void readers_thread_ends(void)
     pthread_sigmask(SIG_BLOCK, &all, &saved);
     if (has_kicks)
         end_kicks();
-    if (thread_is_inside())
+    inside = thread_is_inside();
+    if (inside)
+        store_relaxed(&left_inside, 1u);
+    if (inside || (has_record && (!last || os_calls_widen())))
         leave_for_others_to_find();
     else
         give_slots_back();
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    bool inside;
 }
 
 bool readers_left_inside(void)

@@ -24,7 +24,9 @@ struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
 /* of this thread; without one, only the default domain can have a slot of the thread */
 bool readers_has_table(void);
-void readers_thread_ends(void);
+/* The program keeps a pointer to a slot of this thread (epoch.c). */
+void readers_note_record(void);
+void readers_thread_ends(bool last);
 /* Has `kick` (NULL: nothing) called when this thread, whose slot it is, is in the way. Calls of the
  * function before are over on return. The end of the thread is told (reader_exit.c). */
 void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick);

@@ -137,10 +137,10 @@ PRUDENCE_API bool prudence_epoch_try_advance(struct prudence_domain *domain, int
  *
  * The thread that drives the grace period calls it, perhaps inside an allocation or a deferral,
  * with no lock of the library held, once for each section (or epoch of a pin or of an online
- * thread) that is in the way. A thread that sleeps in a section may so be told without a limit on
- * its sleep. Nobody calls it while nobody looks at the readers. It must not wait, nor call this
- * library. It may come late: the thread may just have left. errno is kept, and the caller is not
- * cancelled.
+ * thread) that is in the way. A function that is set in the midst of one is called for that one,
+ * too. A thread that sleeps in a section may so be told without a limit on its sleep. Nobody calls
+ * it while nobody looks at the readers. It must not wait, nor call this library. It may come late:
+ * the thread may just have left. errno is kept, and the caller is not cancelled.
  */
 struct prudence_kick {
     size_t size; /* sizeof(struct prudence_kick) */

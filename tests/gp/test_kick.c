@@ -292,6 +292,19 @@ TEST(not_told_after_it_took_the_function_back, set_up, tear_down)
     does(&reader, leaves, NULL);
 }
 
+/* A thread that sets another function in the midst of a section is told by that one as well. */
+TEST(a_function_that_replaces_another_tells, set_up, tear_down)
+{
+    does(&reader, enters, NULL);
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_false(drive());
+        assert_false(drive());
+        assert_int_equal(calls, i);
+        assert_int_equal(does(&reader, sets, &kick), 0);
+    }
+    does(&reader, leaves, NULL);
+}
+
 static sem_t go_on;
 static uint32_t returned, in_it;
 

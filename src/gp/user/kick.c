@@ -5,9 +5,9 @@
  *
  * `kick` points to the program's structure. Only the slot's own thread sets it, so no other thread
  * waits for a call to end, and no thread calls its own function. `kicked` is the last section that
- * the thread was told of, with 1 added, so that 0 is none: each section is told of once. A section
- * that was entered after the grace period began is not in the way, so that is also at most once for
- * each grace period.
+ * the thread was told of, with 1 added, so that 0 is none: each section is told of once by each
+ * function that is set. A section that was entered after the grace period began is not in the way,
+ * so that is also at most once for each grace period.
  *
  * A thread that calls counts itself in `kicking` first, then loads the pointer; the owner clears
  * the pointer first, then loads the count. Both fence in between, so either the caller finds no
@@ -20,10 +20,13 @@
 
 #include "gp/user/kick.h"
 
-/* Release: what the program wrote before is there for the thread that calls. */
+/* The function has told of nothing yet, not even of the section that the one before told of. No
+ * call of that one runs. Release: what the program wrote before is there for the thread that
+ * calls. */
 void kick_begin(struct reader_slot *slot, const struct prudence_kick *kick)
 {
     tell_release(kick);
+    store_relaxed(&slot->kicked, (uint64_t)0);
     store_release(&slot->kick, kick);
 }
 

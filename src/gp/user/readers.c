@@ -44,13 +44,18 @@ struct table_entry {
     uint64_t generation;
 };
 
-/* A table is larger than the blocks for which metadata takes a lock, so that a signal handler may
- * make one. Only the pages that are written cost memory. */
-#define TABLE_STEP 1024
+/*
+ * A table is larger than the blocks for which metadata takes a lock, so that a signal handler may
+ * make one. Only the pages that are written cost memory. A table that was too small stays until the
+ * thread's end, because the handler that needed more may have interrupted a look at it. Each is at
+ * least twice as large as the one before, so together the old ones are no larger than the newest.
+ */
+#define TABLE_MIN 1024
 
 struct table {
     struct thread_memory memory; /* first */
-    unsigned size;
+    struct table *before;        /* smaller; or NULL */
+    unsigned size;               /* a power of two */
     struct table_entry entries[];
 };
 
@@ -122,6 +127,7 @@ static struct reader_slot *slot_in_table(const struct table *table,
 static void table_release(struct table *table)
 {
     struct list *item;
+    struct table *before;
 
     if (!table)
         return;
@@ -135,7 +141,10 @@ static void table_release(struct table *table)
             slot_release(domain, slot, os_thread_id());
     }
     os_lock_release(&readers_lock);
-    thread_memory_release(&table->memory);
+    for (; table; table = before) {
+        before = table->before;
+        thread_memory_release(&table->memory);
+    }
 }
 
 /* A thread may have ended inside a section, or online, and no caller has asked since. */
@@ -194,7 +203,8 @@ static void leave_for_others_to_find(void)
             slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
     }
     os_lock_release(&readers_lock);
-    thread_memory_list(&thread_table->memory);
+    for (struct table *table = thread_table; table; table = table->before)
+        thread_memory_list(&table->memory);
 }
 
 static void give_slots_back(void)
@@ -261,6 +271,7 @@ void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick)
 void readers_thread_ends(bool last)
 {
     sigset_t saved, all;
+    bool inside;
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
@@ -274,7 +285,6 @@ void readers_thread_ends(bool last)
     else
         give_slots_back();
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
-    bool inside;
 }
 
 bool readers_left_inside(void)
@@ -305,19 +315,20 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
 
 static bool table_grow(unsigned index)
 {
-    struct table *old = thread_table;
-    unsigned size = narrow(unsigned, round_up((size_t)index + 1, TABLE_STEP));
-    struct table *table = os_meta_alloc(table_bytes(size));
+    struct table *old = thread_table, *table;
+    unsigned size = TABLE_MIN;
 
+    while (size <= index)
+        size *= 2;
+    table = os_meta_alloc(table_bytes(size));
     if (!table)
         return false;
     table->size = size;
+    table->before = old;
     if (old)
         memcpy(table->entries, old->entries, old->size * sizeof old->entries[0]);
     thread_table = table;
     thread_memory_note(&table->memory, table_bytes(size));
-    if (old)
-        thread_memory_release(&old->memory);
     return true;
 }
 
@@ -402,8 +413,8 @@ bool readers_has_table(void)
 
 void readers_fork_child(void)
 {
-    if (thread_table)
-        thread_memory_fork_child(&thread_table->memory);
+    for (struct table *table = thread_table; table; table = table->before)
+        thread_memory_fork_child(&table->memory);
 }
 
 void readers_forget_others(struct prudence_domain *domain)

@@ -43,8 +43,13 @@
  * forked child does not have, can be taken back, and the threads inside are known. Sections handed
  * from one thread to another (down, up) are counted in two counters of the whole domain, and stay.
  *
- * Signals. A handler that reads between the increment and the store of the word finds depth 0 and
- * enters by itself, so the word is stored last at entry, and first at exit.
+ * Signals. The index is stored after the word at entry, and the word is stored before the decrement
+ * at exit. A handler that reads before the entry's store of the word, or after the exit's, finds
+ * depth 0, enters by itself, and leaves an index that no section has; the interrupted call has its
+ * own at hand. A handler that reads between the word and the index nests, so it neither stores an
+ * index nor uses the one it finds, which it only hands to its own unlock. (An index that is stored
+ * first is replaced by such a handler's, and the section then leaves a counter in which it never
+ * stood.) The counter protects a section from the increment on, so reading in between is safe.
  */
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
@@ -154,9 +159,9 @@ int prudence_srcu_read_lock(struct prudence_domain *domain)
     }
     os_busy_enter(); /* a handler that forks leaves the counters unchanged */
     index = srcu_enter(srcu, os_cpu_current() % srcu->cpus);
-    store_relaxed(&slot->index, index);
-    compiler_barrier();
     store_relaxed(&slot->reader.word, load_relaxed(&domain->shared.sequence) | 1);
+    compiler_barrier();
+    store_relaxed(&slot->index, index);
     os_busy_leave();
     return index;
 }

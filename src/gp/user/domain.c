@@ -7,6 +7,7 @@
  * Destruction waits for a thread that only looks at the domain for a while (a visitor).
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/name.h"
 #include "gp/user/mode.h"
@@ -188,27 +189,58 @@ void domain_bury(struct prudence_domain *domain)
 
 /* ---------------------------------------------------------------------------- beginning and end */
 
-/* Returns the least number that no domain has. Called under readers_lock. Walks the list once for
- * each INDEXES_AT_ONCE numbers. */
-#define INDEXES_AT_ONCE 4096
+/*
+ * Numbers of domains, of which a new one gets the least that is free. The window is a bitmap of
+ * those from `window_from` on; all numbers before it are in use. It moves by a walk over the list:
+ * on when it is full, and back when a number before it becomes free. So to make domains takes a
+ * walk for each WINDOW of them. Guarded by readers_lock.
+ */
+#define WINDOW 4096
 
-static unsigned free_index(void)
+static uint64_t window[WINDOW / 64];
+static unsigned window_from;
+
+static void window_move(unsigned from)
 {
-    for (unsigned base = 0;; base += INDEXES_AT_ONCE) {
-        uint64_t used[INDEXES_AT_ONCE / 64] = {0};
-        struct list *item;
+    struct list *item;
 
-        list_for_each(item, &readers_domains)
-        {
-            unsigned index = list_entry(item, struct prudence_domain, link)->index - base;
+    window_from = from;
+    memset(window, 0, sizeof window);
+    list_for_each(item, &readers_domains)
+    {
+        unsigned index = list_entry(item, struct prudence_domain, link)->index - from;
 
-            if (index < INDEXES_AT_ONCE)
-                used[index / 64] |= UINT64_C(1) << (index % 64);
-        }
-        for (unsigned word = 0; word < INDEXES_AT_ONCE / 64; word++)
-            if (~used[word])
-                return base + word * 64 + (unsigned)__builtin_ctzll(~used[word]);
+        if (index < WINDOW)
+            window[index / 64] |= UINT64_C(1) << (index % 64);
     }
+}
+
+static unsigned index_take(void)
+{
+    for (;; window_move(window_from + WINDOW))
+        for (unsigned word = 0; word < WINDOW / 64; word++)
+            if (~window[word]) {
+                unsigned bit = (unsigned)__builtin_ctzll(~window[word]);
+
+                window[word] |= UINT64_C(1) << bit;
+                return window_from + word * 64 + bit;
+            }
+}
+
+/* The domain that had it is off the list. */
+static void index_give_back(unsigned index)
+{
+    if (index < window_from)
+        window_move(index / WINDOW * WINDOW);
+    else if (index - window_from < WINDOW)
+        window[(index - window_from) / 64] &= ~(UINT64_C(1) << (index % 64));
+}
+
+/* Called under readers_lock. */
+void domain_unlist(struct prudence_domain *domain)
+{
+    list_remove(&domain->link);
+    index_give_back(domain->index);
 }
 
 /* Makes a domain that no other thread knows yet; returns NULL without memory. */
@@ -243,7 +275,7 @@ void domain_publish(struct prudence_domain *domain)
 {
     os_lock_take(&readers_lock);
     mode_start(domain);
-    domain->index = free_index();
+    domain->index = index_take();
     domain->generation = ++generations;
     list_append(&readers_domains, &domain->link);
     os_lock_release(&readers_lock);

@@ -100,7 +100,7 @@ struct reader_slot {
     uint32_t kicking;                 /* threads that are calling, or are about to */
     const struct prudence_kick *kick; /* the program's; NULL: none */
     uint64_t kicked;                  /* the section that it was told of */
-    char pad[8];
+    struct reader_chunk *put_away;    /* slots.c; while the slot's chunk is free */
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -119,6 +119,7 @@ struct reader_chunk {
     struct reader_chunk *next; /* older chunk of the same domain, or next free one */
     uint64_t used;             /* leading slots that were ever claimed; atomic, only grows */
     uint64_t awake[AWAKE_WORDS];
+    unsigned put_away; /* while the chunk is free: number of its slots with a chunk (slots.c) */
     struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
 };
 
@@ -293,6 +294,7 @@ void domain_unmake(struct prudence_domain *domain); /* before publication */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme);
 void domain_publish(struct prudence_domain *domain);
+void domain_unlist(struct prudence_domain *domain);
 void domain_bury(struct prudence_domain *domain); /* already off the list; under readers_lock */
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named);

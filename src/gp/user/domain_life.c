@@ -165,7 +165,7 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     os_lock_take(&readers_lock);
     what = in_the_way(domain);
     if (what == NOTHING)
-        list_remove(&domain->link);
+        domain_unlist(domain);
     os_lock_release(&readers_lock);
     if (what == NOTHING)
         dissolve(domain);

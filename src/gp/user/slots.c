@@ -4,7 +4,8 @@
  * reaps slots of threads that are gone.
  *
  * Each domain owns its chunks. Chunks are never unmapped, because drivers look at them without a
- * lock; they are only passed on to another domain after theirs is destroyed. Drivers' notes about a
+ * lock, and a quiescent state at the slot that its thread remembers; they are only passed on to
+ * another domain after theirs is destroyed, perhaps zeroed, as a new one is. Drivers' notes about a
  * slot's last thread are cleared with the slot, because the sequences of domains are alike.
  * `thread` is claimed by a compare-and-swap, without a lock, so that a signal handler may claim a
  * slot.
@@ -23,7 +24,9 @@ struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
 
 #define BEING_REAPED (-1)
 
-static struct reader_chunk *free_chunks; /* guarded by readers_lock */
+/* Guarded by readers_lock. The slots of a chunk in this list have room for the addresses of further
+ * free chunks, whose pages went back to the system. */
+static struct reader_chunk *free_chunks;
 
 /* Gives the slot up. Release: the thread's accesses are before the next claim. */
 void slot_forget(struct reader_slot *slot)
@@ -51,15 +54,40 @@ void slot_release(struct prudence_domain *domain, struct reader_slot *slot, int 
     slot_forget(slot);
 }
 
+static struct reader_chunk *chunk_take(void)
+{
+    struct reader_chunk *chunk = free_chunks;
+
+    if (chunk && chunk->put_away) {
+        chunk = chunk->slots[--chunk->put_away].put_away;
+        os_meta_note_untouched(-(int64_t)sizeof *chunk);
+    } else if (chunk) {
+        free_chunks = chunk->next;
+    }
+    return chunk;
+}
+
+/* A chunk that cannot be purged is kept as it is. */
+static void chunk_keep(struct reader_chunk *chunk)
+{
+    struct reader_chunk *first = free_chunks;
+
+    if (first && first->put_away < SLOTS_IN_CHUNK && os_meta_purge(chunk, sizeof *chunk)) {
+        first->slots[first->put_away++].put_away = chunk;
+        return;
+    }
+    chunk->put_away = 0;
+    chunk->next = first;
+    free_chunks = chunk;
+}
+
 static struct reader_chunk *slots_chunk_make(void)
 {
     struct reader_chunk *chunk = NULL;
 
     /* A signal handler may have interrupted the lock's holder, and then makes a new chunk. */
     if (os_lock_try(&readers_lock)) {
-        chunk = free_chunks;
-        if (chunk)
-            free_chunks = chunk->next;
+        chunk = chunk_take();
         os_lock_release(&readers_lock);
     }
     return chunk ? chunk : os_meta_alloc(sizeof *chunk);
@@ -241,9 +269,8 @@ void slots_release_chunks(struct prudence_domain *domain)
         struct reader_chunk *chunk = domain->chunks;
 
         domain->chunks = chunk->next;
-        for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++)
+        for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + chunk->used; slot++)
             slot_forget(slot);
-        chunk->next = free_chunks;
-        free_chunks = chunk;
+        chunk_keep(chunk);
     }
 }

@@ -2,8 +2,10 @@
 /*
  * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped. Blocks of
  * an even number of steps begin at pairs of cache lines, because they may have parts for each CPU.
- * Freed blocks wait in a list per size. Larger blocks are mapped on their own and unmapped when
- * freed, but arrays of CPUs stay mapped. Arrays smaller than a page of the system share a page.
+ * Freed blocks wait in a list per size. When all blocks of a chunk are free they leave their lists,
+ * and the chunk's pages but the first go back to the system; it is cut anew when the chunk in use
+ * is full. Larger blocks are mapped on their own and unmapped when freed, but arrays of CPUs stay
+ * mapped. Arrays smaller than a page of the system share a page.
  *
  * Callers may hold locks, so all of this is mapped by system calls (mapping_make_own).
  */
@@ -13,9 +15,24 @@
 #define META_STEP  64
 #define META_MAX   OS_META_LOCK_FREE
 
+/* A free block, in the list of its size. */
+struct meta_free {
+    struct meta_free *next, **link; /* what points here */
+    size_t bytes;
+};
+
+/* Begins a chunk, which lies at a multiple of META_CHUNK. Gaps between blocks are free blocks, so a
+ * chunk is all blocks up to `cut`. */
+struct meta_chunk {
+    struct meta_chunk *next; /* wholly free */
+    size_t live;             /* bytes of blocks in use */
+    char *cut;               /* what follows is in no block */
+};
+_Static_assert(sizeof(struct meta_chunk) <= META_STEP, "the first step");
+
 static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
-static void *meta_free_lists[META_MAX / META_STEP + 1];
-static char *meta_next, *meta_end;
+static struct meta_free *meta_free_lists[META_MAX / META_STEP + 1];
+static struct meta_chunk *meta_chunk, *meta_free_chunks; /* the one in use, or NULL; free ones */
 uint64_t metadata_reserved;
 static uint64_t meta_untouched; /* of them; atomic */
 /* Lists of free arrays, by the logarithm of their room. Each array begins with the next one's
@@ -34,41 +51,144 @@ uint64_t os_meta_touched(void)
     return all > untouched ? all - untouched : 0;
 }
 
-static void *meta_cut(size_t bytes)
+static struct meta_chunk *meta_chunk_of(void *block)
 {
-    void *block;
+    return (struct meta_chunk *)((uintptr_t)block & ~(META_CHUNK - 1));
+}
 
-    if (bytes % CACHE_LINES_APART == 0 && meta_next)
-        meta_next += -(uintptr_t)meta_next % CACHE_LINES_APART;
-    if (meta_end - meta_next < (ptrdiff_t)bytes) {
-        char *chunk = mapping_make_own(META_CHUNK);
+static void meta_put(void *block, size_t bytes)
+{
+    struct meta_free *put = block, **list = &meta_free_lists[bytes / META_STEP];
+
+    *put = (struct meta_free){.next = *list, .link = list, .bytes = bytes};
+    if (put->next)
+        put->next->link = &put->next;
+    *list = put;
+}
+
+static void meta_take(struct meta_free *taken)
+{
+    *taken->link = taken->next;
+    if (taken->next)
+        taken->next->link = taken->link;
+}
+
+static char *first_block(struct meta_chunk *chunk)
+{
+    return (char *)chunk + META_STEP;
+}
+
+static struct meta_chunk *chunk_map(void)
+{
+    char *pages = mapping_make_own(META_CHUNK), *aligned;
+
+    if ((uintptr_t)pages % META_CHUNK == 0)
+        return (struct meta_chunk *)pages;
+    mapping_unmake_own(pages, META_CHUNK);
+    pages = mapping_make_own(2 * META_CHUNK);
+    aligned = (char *)round_up((uintptr_t)pages, META_CHUNK);
+    if (!pages)
+        return NULL;
+    if (aligned != pages)
+        mapping_unmake_own(pages, (size_t)(aligned - pages));
+    mapping_unmake_own(aligned + META_CHUNK, META_CHUNK - (size_t)(aligned - pages));
+    return (struct meta_chunk *)aligned;
+}
+
+static struct meta_chunk *chunk_get(void)
+{
+    struct meta_chunk *chunk = meta_free_chunks;
+
+    if (chunk) {
+        meta_free_chunks = chunk->next;
+    } else {
+        chunk = chunk_map();
         if (!chunk)
             return NULL;
         add_relaxed(&metadata_reserved, META_CHUNK);
-        os_meta_note_untouched((int64_t)META_CHUNK);
-        meta_next = chunk;
-        meta_end = chunk + META_CHUNK;
+        os_meta_note_untouched((int64_t)META_CHUNK - META_STEP);
     }
-    block = meta_next;
-    meta_next += bytes;
+    chunk->cut = first_block(chunk);
+    return chunk;
+}
+
+/* Takes the blocks, which are all free, out of their lists. */
+static void chunk_is_free(struct meta_chunk *chunk)
+{
+    const char *end = (const char *)chunk + META_CHUNK;
+    char *purged = (char *)round_up((uintptr_t)first_block(chunk), os_page_size);
+
+    for (char *at = first_block(chunk); at != chunk->cut; at += ((struct meta_free *)at)->bytes)
+        meta_take((struct meta_free *)at);
+    os_meta_note_untouched(chunk->cut - first_block(chunk));
+    mapping_purge_own(purged, (size_t)(end - purged));
+    chunk->next = meta_free_chunks;
+    meta_free_chunks = chunk;
+}
+
+static char *chunk_cut(struct meta_chunk *chunk, size_t bytes)
+{
+    char *block = chunk->cut;
+
+    chunk->cut += bytes;
     os_meta_note_untouched(-(int64_t)bytes);
     return block;
 }
 
+static bool meta_fits(size_t bytes)
+{
+    return meta_chunk && (size_t)((char *)meta_chunk + META_CHUNK - meta_chunk->cut) >= bytes;
+}
+
+static bool meta_use_another_chunk(void)
+{
+    struct meta_chunk *chunk = chunk_get(), *full = meta_chunk;
+
+    if (!chunk)
+        return false;
+    meta_chunk = chunk;
+    if (full && !full->live)
+        chunk_is_free(full);
+    return true;
+}
+
+static void *meta_cut(size_t bytes)
+{
+    if (!meta_fits(bytes + META_STEP) && !meta_use_another_chunk())
+        return NULL;
+    if (bytes % CACHE_LINES_APART == 0 && (uintptr_t)meta_chunk->cut % CACHE_LINES_APART)
+        meta_put(chunk_cut(meta_chunk, META_STEP), META_STEP);
+    return chunk_cut(meta_chunk, bytes);
+}
+
 static void *meta_alloc_small(size_t bytes)
 {
-    void **block;
+    void *block;
 
     os_lock_take(&meta_lock);
     block = meta_free_lists[bytes / META_STEP];
     if (block)
-        meta_free_lists[bytes / META_STEP] = *block;
+        meta_take(block);
     else
         block = meta_cut(bytes);
+    if (block)
+        meta_chunk_of(block)->live += bytes;
     os_lock_release(&meta_lock);
     if (block)
         fill_unseen(block, 0, bytes);
     return block;
+}
+
+static void meta_free_small(void *block, size_t bytes)
+{
+    struct meta_chunk *chunk = meta_chunk_of(block);
+
+    os_lock_take(&meta_lock);
+    meta_put(block, bytes);
+    chunk->live -= bytes;
+    if (!chunk->live && chunk != meta_chunk)
+        chunk_is_free(chunk);
+    os_lock_release(&meta_lock);
 }
 
 void *os_meta_alloc(size_t bytes)
@@ -100,12 +220,18 @@ void os_meta_free(void *meta, size_t bytes)
         bytes = round_up(bytes, os_page_size);
         mapping_unmake_own(meta, bytes);
         sub_relaxed(&metadata_reserved, bytes);
-        return;
+    } else {
+        meta_free_small(meta, bytes);
     }
-    os_lock_take(&meta_lock);
-    *(void **)meta = meta_free_lists[bytes / META_STEP];
-    meta_free_lists[bytes / META_STEP] = meta;
-    os_lock_release(&meta_lock);
+}
+
+bool os_meta_purge(void *meta, size_t bytes)
+{
+    bytes = round_up(bytes, os_page_size);
+    if (!mapping_purge_own(meta, bytes))
+        return false;
+    os_meta_note_untouched((int64_t)bytes);
+    return true;
 }
 
 /* ------------------------------------------------------------------------------- arrays of CPUs */

@@ -303,6 +303,17 @@ void os_meta_free(void *meta, size_t bytes)
     explore_free(meta, bytes);
 }
 
+bool os_meta_purge(void *meta, size_t bytes)
+{
+    (void)meta, (void)bytes;
+    return false;
+}
+
+void os_meta_note_untouched(int64_t bytes)
+{
+    (void)bytes;
+}
+
 void *os_arrays_alloc(size_t bytes)
 {
     return explore_alloc(bytes);

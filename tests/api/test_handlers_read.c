@@ -258,7 +258,7 @@ static void set_up(void)
 TEST(handlers_come_between_any_two_instructions)
 {
     set_up();
-    handler_steps_all();
+    handler_steps_all(true);
 }
 
 SUITE()

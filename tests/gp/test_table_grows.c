@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thread's table of slots, which grows when the thread reads in the 1,025th domain, and later
- * again: slots are still found, and all tables of a thread are freed with it, whether it tells of
- * its end or is found to be gone.
+ * again: slots are still found and given back, others' are not, and all tables of a thread are
+ * freed with it, whether it tells of its end or is found to be gone.
  */
 #define _GNU_SOURCE
 
@@ -10,7 +10,9 @@
 
 #include "gp/user/domain.h"
 #include "gp/user/readers.h"
+#include "gp/user/slots.h"
 #include "gp/user/thread_memory.h"
+#include "support/actor.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
 #include "support/threads.h"
@@ -72,10 +74,80 @@ TEST(all_tables_of_a_thread_go_with_it)
     assert_int_equal(after_threads(has_a_record_too), before);
 }
 
+static int enters(void *domain)
+{
+    prudence_domain_read_lock(domain);
+    return 0;
+}
+
+static int leaves(void *domain)
+{
+    prudence_domain_read_unlock(domain);
+    return 0;
+}
+
+static unsigned slots_of(const struct prudence_domain *domain)
+{
+    const struct reader_chunk *chunk;
+    const struct reader_slot *slot;
+    unsigned count = 0;
+
+    for_each_slot(chunk, slot, domain) count++;
+    return count;
+}
+
+static void enter_and_leave(unsigned i)
+{
+    prudence_domain_read_lock(many[i]);
+    prudence_domain_read_unlock(many[i]);
+}
+
+static void make(unsigned i)
+{
+    many[i] = prudence_domain_create("many", PRUDENCE_DOMAIN_MEMB, NULL);
+}
+
+static void *enters_some(void *unused)
+{
+    for (unsigned i = 0; i < 6; i++)
+        enter_and_leave(some[i]);
+    return unused;
+}
+
+/* Its slots go with two domains. One comes back to it, in another domain, and one to a thread that
+ * stays. */
+static void *outlives_domains(void *stays)
+{
+    enters_some(NULL);
+    for (unsigned i = 1; i <= 2; i++)
+        assert_int_equal(prudence_domain_destroy(many[some[i]]), 0);
+    make(some[1]);
+    make(some[2]);
+    enter_and_leave(some[2]);
+    assert_int_equal(does(stays, enters, many[some[1]]), 0);
+    return NULL;
+}
+
+TEST_FIRST(a_thread_gives_its_slots_back_and_no_others)
+{
+    struct actor stays;
+
+    actor_start(&stays);
+    in_thread(enters_some, NULL);
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(slots_of(many[some[i]]), 0);
+    in_thread(outlives_domains, &stays);
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(slots_of(many[some[i]]), i == 1);
+    does(&stays, leaves, many[some[1]]);
+    actor_end(&stays);
+    assert_int_equal(slots_of(many[some[1]]), 0);
+}
+
 static int set_up(void **state)
 {
     for (unsigned i = 0; i < MANY; i++)
-        many[i] = prudence_domain_create("many", PRUDENCE_DOMAIN_MEMB, NULL);
+        make(i);
     return many[MANY - 1] == NULL;
 }
 

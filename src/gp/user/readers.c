@@ -38,10 +38,12 @@
 #include "gp/user/thread_memory.h"
 #include "gp/user/readers.h"
 
-/* This thread's slot in the domain of that index, valid if generations agree. */
+/* This thread's slot in the domain of that index, valid if generations agree. All entries that were
+ * ever written are in a chain. */
 struct table_entry {
     struct reader_slot *slot;
     uint64_t generation;
+    unsigned before; /* the entry that came into the chain before, plus one; 0: none */
 };
 
 /*
@@ -56,6 +58,7 @@ struct table {
     struct thread_memory memory; /* first */
     struct table *before;        /* smaller; or NULL */
     unsigned size;               /* a power of two */
+    unsigned newest;             /* as `before` of an entry */
     struct table_entry entries[];
 };
 
@@ -124,59 +127,54 @@ static struct reader_slot *slot_in_table(const struct table *table,
     return table->entries[domain->index].slot;
 }
 
-static void table_release(struct table *table)
+/* Returns whether the entry's domain lives. A slot is lost to its thread only with its domain.
+ * Called under readers_lock, under which domains end. */
+static bool entry_lives(const struct table_entry *entry)
 {
-    struct list *item;
-    struct table *before;
+    const struct prudence_reader *reader = &entry->slot->reader;
 
+    return load_relaxed(&reader->owner) == &reader_qsbr_self &&
+           load_relaxed(&reader->domain)->generation == entry->generation;
+}
+
+/* Calls `visit` for each of this thread's slots, with readers_lock held for those in the table. So
+ * the end of a thread costs as much as it has slots, however many domains there are. */
+static void visit_own_slots(void (*visit)(struct reader_slot *slot, void *context), void *context)
+{
+    const struct table *table = thread_table;
+
+    if (reader_self)
+        visit(readers_slot_of(reader_self), context);
     if (!table)
         return;
     os_lock_take(&readers_lock);
-    list_for_each(item, &readers_domains)
-    {
-        struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
-        struct reader_slot *slot = slot_in_table(table, domain);
-
-        if (slot)
-            slot_release(domain, slot, os_thread_id());
-    }
+    for (unsigned next = table->newest; next; next = table->entries[next - 1].before)
+        if (entry_lives(&table->entries[next - 1]))
+            visit(table->entries[next - 1].slot, context);
     os_lock_release(&readers_lock);
-    for (; table; table = before) {
-        before = table->before;
-        thread_memory_release(&table->memory);
-    }
 }
 
 /* A thread may have ended inside a section, or online, and no caller has asked since. */
 static uint32_t left_inside;
 
-static bool readers_is_inside(const struct reader_slot *slot)
+static void look_if_inside(struct reader_slot *slot, void *inside)
 {
-    return slot && load_relaxed(&slot->reader.word);
+    *(bool *)inside |= load_relaxed(&slot->reader.word) != 0;
 }
 
 /* Returns whether this thread is inside a section of any domain, or online. */
 static bool thread_is_inside(void)
 {
-    bool inside = reader_self && readers_is_inside(readers_slot_of(reader_self));
-    struct list *item;
+    bool inside = false;
 
-    if (inside || !thread_table)
-        return inside;
-    os_lock_take(&readers_lock);
-    list_for_each(item, &readers_domains)
-    {
-        inside |= readers_is_inside(
-            slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
-    }
-    os_lock_release(&readers_lock);
+    visit_own_slots(look_if_inside, &inside);
     return inside;
 }
 
-static void slot_is_unwatched(struct reader_slot *slot)
+static void slot_is_unwatched(struct reader_slot *slot, void *unused)
 {
-    if (slot)
-        store_relaxed(&slot->watched, 0u);
+    (void)unused;
+    store_relaxed(&slot->watched, 0u);
 }
 
 /* The program has a pointer to a slot of this thread. */
@@ -191,57 +189,47 @@ void readers_note_record(void)
  * is gone, and ends the section if no destructor did. */
 static void leave_for_others_to_find(void)
 {
-    struct list *item;
-
-    slot_is_unwatched(reader_self ? readers_slot_of(reader_self) : NULL);
-    if (!thread_table)
-        return;
-    os_lock_take(&readers_lock);
-    list_for_each(item, &readers_domains)
-    {
-        slot_is_unwatched(
-            slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
-    }
-    os_lock_release(&readers_lock);
+    visit_own_slots(slot_is_unwatched, NULL);
     for (struct table *table = thread_table; table; table = table->before)
         thread_memory_list(&table->memory);
 }
 
+static void give_slot_back(struct reader_slot *slot, void *unused)
+{
+    (void)unused;
+    slot_release((struct prudence_domain *)(uintptr_t)load_relaxed(&slot->reader.domain), slot,
+                 os_thread_id());
+}
+
 static void give_slots_back(void)
 {
-    struct table *table = thread_table;
+    struct table *table = thread_table, *before;
 
-    if (reader_self)
-        slot_release((struct prudence_domain *)(uintptr_t)reader_self->domain,
-                     readers_slot_of(reader_self), os_thread_id());
+    visit_own_slots(give_slot_back, NULL);
     reader_self = NULL;
     reader_qsbr_self = NULL;
     reader_lasting_self = &word_of_nobody;
     thread_table = NULL;
-    table_release(table);
+    for (; table; table = before) {
+        before = table->before;
+        thread_memory_release(&table->memory);
+    }
 }
 
 /* A slot of this thread has, or had, a function that other threads call. */
 static __thread bool has_kicks __attribute__((tls_model("initial-exec")));
 
-static bool kick_ended_in(struct reader_slot *slot)
+static void end_kick_of(struct reader_slot *slot, void *ended)
 {
-    return !slot || kick_end(slot);
+    *(bool *)ended &= kick_end(slot);
 }
 
 /* Takes this thread's functions away in all domains. Returns false while a call runs. */
 static bool kicks_ended(void)
 {
-    bool ended = kick_ended_in(reader_self ? readers_slot_of(reader_self) : NULL);
-    struct list *item;
+    bool ended = true;
 
-    os_lock_take(&readers_lock);
-    list_for_each(item, &readers_domains)
-    {
-        ended &= kick_ended_in(
-            slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
-    }
-    os_lock_release(&readers_lock);
+    visit_own_slots(end_kick_of, &ended);
     return ended;
 }
 
@@ -325,8 +313,10 @@ static bool table_grow(unsigned index)
         return false;
     table->size = size;
     table->before = old;
-    if (old)
+    if (old) {
         memcpy(table->entries, old->entries, old->size * sizeof old->entries[0]);
+        table->newest = old->newest;
+    }
     thread_table = table;
     thread_memory_note(&table->memory, table_bytes(size));
     return true;
@@ -342,14 +332,20 @@ struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain)
 static struct reader_slot *table_enter(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
+    struct table_entry *entry;
 
     if ((!thread_table || domain->index >= thread_table->size) && !table_grow(domain->index))
         return NULL;
     slot = slot_register(domain);
     if (!slot)
         return NULL;
-    thread_table->entries[domain->index] =
-        (struct table_entry){.slot = slot, .generation = domain->generation};
+    entry = &thread_table->entries[domain->index];
+    if (!entry->slot) {
+        entry->before = thread_table->newest;
+        thread_table->newest = domain->index + 1;
+    }
+    entry->slot = slot;
+    entry->generation = domain->generation;
     if (domain == load_relaxed(&lasting_domain))
         reader_lasting_self = &slot->reader;
     return slot;

@@ -26,9 +26,9 @@
  *     one (prudence_hazard_acquire_row), because a row is looked at from its lowest slot up.
  *
  * The conventions of <prudence/prudence.h> apply. All functions but prudence_hazard_retire and
- * prudence_hazard_reclaim may be called in signal handlers, if a handler releases every slot that
- * it acquires. Inlined ones never wait and make no system call. docs/adr/0152 has the reasons, the
- * figures, and the proof's place.
+ * prudence_hazard_reclaim may be called in signal handlers, if a handler itself releases every slot
+ * that it acquires. Inlined ones never wait and make no system call. docs/adr/0152 has the reasons,
+ * the figures, and the proof's place.
  */
 #ifndef PRUDENCE_HAZARD_H
 #define PRUDENCE_HAZARD_H
@@ -76,6 +76,52 @@ static inline struct prudence_hazards *prudence_hazard_record_(const struct prud
                          PRUDENCE_CAST(uintptr_t, hazard) & ~PRUDENCE_CONVERT(uintptr_t, 127));
 }
 
+/*
+ * Add bits to `free` or `movable`, and remove bits that are set. Each is one instruction, or begins
+ * anew after a signal. A load and a store would undo what a handler between them changes: one that
+ * finds no free slot takes back those that other threads have returned. Only the record's thread
+ * changes these words, so no lock is needed.
+ */
+static inline void prudence_hazard_add_bits_(uint32_t *word, uint32_t bits)
+{
+#if defined(__x86_64__)
+    __asm__ __volatile__("orl %1, %0" : "+m"(*word) : "r"(bits) : "cc");
+#elif defined(__aarch64__)
+    uint32_t changed, failed;
+
+    __asm__ __volatile__("0: ldxr %w0, %2; orr %w0, %w0, %w3; stxr %w1, %w0, %2; cbnz %w1, 0b"
+                         : "=&r"(changed), "=&r"(failed), "+Q"(*word)
+                         : "r"(bits));
+#else
+    __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline void prudence_hazard_remove_bits_(uint32_t *word, uint32_t bits)
+{
+#if defined(__x86_64__)
+    __asm__ __volatile__("xorl %1, %0" : "+m"(*word) : "r"(bits) : "cc");
+#elif defined(__aarch64__)
+    uint32_t changed, failed;
+
+    __asm__ __volatile__("0: ldxr %w0, %2; bic %w0, %w0, %w3; stxr %w1, %w0, %2; cbnz %w1, 0b"
+                         : "=&r"(changed), "=&r"(failed), "+Q"(*word)
+                         : "r"(bits));
+#else
+    __atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
+#endif
+}
+
+/* Returns the slot of the lowest bit. (As an index it would cost gcc one instruction more.) */
+static inline struct prudence_hazard *prudence_hazard_lowest_(struct prudence_hazards *record,
+                                                              uint32_t bits)
+{
+    return PRUDENCE_CAST(struct prudence_hazard *,
+                         PRUDENCE_CAST(char *, record->slots) +
+                             PRUDENCE_CONVERT(size_t, __builtin_ctz(bits)) *
+                                 sizeof(struct prudence_hazard));
+}
+
 #ifdef PRUDENCE_THREAD_SANITIZER
 void __tsan_release(void *address);
 #endif
@@ -99,7 +145,7 @@ static inline void prudence_hazard_tell_(struct prudence_hazard *hazard)
  * object, this is reported, and the protection ends. A forked child has the slots of the thread
  * that forked. Costs about 1 ns with the release.
  *
- * A handler that comes between the load and the store of `free` leaves the word as it was.
+ * A handler that comes between the load and the change of `free` leaves the slot free.
  */
 PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire(void)
 {
@@ -108,9 +154,9 @@ PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire(void)
 
     if (__builtin_expect(!free, 0))
         return prudence_hazard_acquire_slow();
-    __atomic_store_n(&self->free, free & (free - 1), __ATOMIC_RELAXED);
+    prudence_hazard_remove_bits_(&self->free, free & -free);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    return &self->slots[__builtin_ctz(free)];
+    return prudence_hazard_lowest_(self, free);
 }
 
 /*
@@ -125,12 +171,10 @@ PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire_movable(void)
 
     if (__builtin_expect(!free, 0))
         return prudence_hazard_acquire_movable_slow();
-    __atomic_store_n(&self->free, free & (free - 1), __ATOMIC_RELAXED);
-    __atomic_store_n(&self->movable,
-                     __atomic_load_n(&self->movable, __ATOMIC_RELAXED) | (free & -free),
-                     __ATOMIC_RELAXED);
+    prudence_hazard_remove_bits_(&self->free, free & -free);
+    prudence_hazard_add_bits_(&self->movable, free & -free);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    return &self->slots[__builtin_ctz(free)];
+    return prudence_hazard_lowest_(self, free);
 }
 
 /*
@@ -147,7 +191,7 @@ PRUDENCE_API struct prudence_hazard *prudence_hazard_acquire_row(unsigned count)
 PRUDENCE_INLINE void prudence_hazard_release(struct prudence_hazard *hazard)
 {
     struct prudence_hazards *self = prudence_hazards_self;
-    uint32_t bit, movable;
+    uint32_t bit;
 
     if (__builtin_expect(!hazard || prudence_hazard_record_(hazard) != self, 0)) {
         prudence_hazard_release_slow(hazard);
@@ -157,11 +201,9 @@ PRUDENCE_INLINE void prudence_hazard_release(struct prudence_hazard *hazard)
     prudence_hazard_tell_(hazard);
     __atomic_store_n(&hazard->name, PRUDENCE_NULL, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    movable = __atomic_load_n(&self->movable, __ATOMIC_RELAXED);
-    if (movable & bit)
-        __atomic_store_n(&self->movable, movable & ~bit, __ATOMIC_RELAXED);
-    __atomic_store_n(&self->free, __atomic_load_n(&self->free, __ATOMIC_RELAXED) | bit,
-                     __ATOMIC_RELAXED);
+    if (__atomic_load_n(&self->movable, __ATOMIC_RELAXED) & bit)
+        prudence_hazard_remove_bits_(&self->movable, bit);
+    prudence_hazard_add_bits_(&self->free, bit);
 }
 
 /* --------------------------------------------------------------------------------- readers */

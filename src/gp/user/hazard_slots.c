@@ -290,8 +290,9 @@ void prudence_hazard_release_slow(struct prudence_hazard *hazard)
     movable = load_relaxed(&record->movable);
     if (load_relaxed(&record->thread) == os_thread_id()) {
         compiler_barrier();
-        store_relaxed(&record->movable, movable & ~bit);
-        store_relaxed(&record->free, load_relaxed(&record->free) | bit);
+        if (movable & bit)
+            prudence_hazard_remove_bits_(&record->movable, bit);
+        prudence_hazard_add_bits_(&record->free, bit);
         return;
     }
     if (!(movable & bit))

@@ -141,9 +141,10 @@ static inline void prudence_hazard_tell_(struct prudence_hazard *hazard)
 /*
  * Returns a free slot, which names nothing. The slot is the calling thread's until it releases the
  * slot; any number may be held. Returns NULL with errno ENOMEM; the first 7 slots of each of the
- * first 127 threads need no memory. A thread that ends gives its slots back; if one still names an
- * object, this is reported, and the protection ends. A forked child has the slots of the thread
- * that forked. Costs about 1 ns with the release.
+ * first 127 threads need no memory. The slots of a thread that is gone are given back; if one still
+ * names an object, this is reported, and the protection ends. Destructors of thread-specific data
+ * may go on to use the thread's slots. A forked child has the slots of the thread that forked.
+ * Costs about 1 ns with the release.
  *
  * A handler that comes between the load and the change of `free` leaves the slot free.
  */
@@ -161,8 +162,9 @@ PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire(void)
 
 /*
  * Returns a slot that any thread may use and release, one at a time, and that stays as it is when
- * the thread ends that acquired it. A forked child has all of these slots. One that is never
- * released keeps its object for ever. Otherwise as prudence_hazard_acquire().
+ * the thread ends that acquired it. A forked child has all of these slots; those that a thread
+ * acquired which the child does not have, and which had not ended before, name nothing there. A
+ * slot that is never released keeps its object for ever. Otherwise as prudence_hazard_acquire().
  */
 PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire_movable(void)
 {
@@ -187,7 +189,8 @@ PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire_movable(void)
  */
 PRUDENCE_API struct prudence_hazard *prudence_hazard_acquire_row(unsigned count);
 
-/* Has the slot name nothing, and gives it back. NULL is ignored. */
+/* Has the slot name nothing, and gives it back. NULL is ignored. A second release, and a use after
+ * the release, are reported with check=1, and some of them always. */
 PRUDENCE_INLINE void prudence_hazard_release(struct prudence_hazard *hazard)
 {
     struct prudence_hazards *self = prudence_hazards_self;

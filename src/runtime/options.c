@@ -23,6 +23,7 @@
 #include "debug/profile.h"
 #include "debug/settings.h"
 #include "gp/user/domain.h"
+#include "gp/user/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/process_life.h"
 #include "gp/user/stall.h"
@@ -249,6 +250,7 @@ static void set_export(uint64_t choice)
 static void set_check(uint64_t wanted)
 {
     store_relaxed(&check_wanted, wanted != 0);
+    store_relaxed(&hazard_slots_check, wanted != 0);
     if (wanted)
         store_relaxed(&gp_check, true); /* debug builds always do */
 }

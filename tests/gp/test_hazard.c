@@ -358,12 +358,23 @@ static void *protect_and_end(void *object)
     return NULL;
 }
 
+/* The thread is gone a moment after it can be joined. */
+static bool becomes_safe(void *object)
+{
+    for (unsigned i = 0; i < 1000; i++) {
+        if (is_safe(object, 1))
+            return true;
+        pause_ms(1);
+    }
+    return false;
+}
+
 static int end_inside(void *unused)
 {
     static char object;
 
     in_thread(protect_and_end, &object);
-    return is_safe(&object, 1) ? 42 : 1;
+    return becomes_safe(&object) ? 42 : 1;
 }
 
 TEST(a_thread_that_ends_protects_no_more_and_is_reported)
@@ -382,12 +393,7 @@ static int end_unnoticed(void *unused)
 
     reader_keys_without_memory = 0;
     in_thread(protect_and_end, &object);
-    for (unsigned i = 0; i < 1000; i++) {
-        if (is_safe(&object, 1))
-            return 42;
-        pause_ms(1);
-    }
-    return 1;
+    return becomes_safe(&object) ? 42 : 1;
 }
 
 TEST(an_end_that_goes_unnoticed_is_found)

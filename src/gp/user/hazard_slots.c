@@ -4,12 +4,16 @@
  * their slots are in use, and give back at their end. Chunks of records are never unmapped, because
  * threads that look for names hold no lock.
  *
- * Only the thread of a record writes `free` and `movable`, and handlers that interrupt that thread
- * and leave both as they were. Another thread that releases a movable slot sets the
- * slot's bit in `returned`; the record's thread takes the slot back when it has no free one. A
- * record whose thread has ended while movable slots were out is an orphan, and becomes free with
- * the last of them. A thread that saw them all back may sleep while the record is freed, claimed
- * and an orphan again; so each orphan has a number of its own.
+ * Only the thread of a record and its handlers change `free` and `movable`, each time by one
+ * instruction (prudence_hazard_add_bits_), because a handler may take back slots. Another thread
+ * that releases a movable slot sets the slot's bit in `returned`; the record's thread takes the
+ * slot back when it has no free one. A record whose thread has ended while movable slots were out
+ * is an orphan, and becomes free with the last of them. A thread that saw them all back may sleep
+ * while the record is freed, claimed and an orphan again; so each orphan has a number of its own.
+ *
+ * A thread that ends gives back the records of which it holds no slot. Another stays the thread's,
+ * because destructors of the program may run after ours in each round and use the slot, until a
+ * look finds that the thread is gone.
  *
  * Claims are compare-and-swaps of `thread`, without a lock, so that a signal handler may claim. A
  * claim raises `used`, then fences: a thread that looks for names and misses the record made its
@@ -32,20 +36,26 @@
 #define ALL_SLOTS ((UINT32_C(1) << PRUDENCE_HAZARDS) - 1)
 /* In `thread`: a thread, 0, an orphan (below 0, each time another number), or: */
 #define BEING_REAPED INT32_MIN
+#define OF_THE_CHILD INT32_MAX /* while a forked child looks through the records */
 
 _Static_assert(sizeof(struct prudence_hazards) == 128, "two cache lines, found from a slot");
 
 static struct hazard_chunk first_hazard_chunk; /* lets the first threads read without memory */
 struct hazard_chunk *hazard_chunks = &first_hazard_chunk;
 
+bool hazard_slots_check;
+
+/* The record whose slots this thread takes next. Inlined calls have it as hazards_self, but with
+ * hazard_slots_check, when all calls come here. */
+static __thread struct prudence_hazards *hazards_first __attribute__((tls_model("initial-exec")));
 static __thread struct prudence_hazards *hazards_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_hazards *prudence_hazards_self
     __attribute__((alias("hazards_self")));
-/* The record that was this thread's before, which may have free slots again. */
-static __thread struct prudence_hazards *hazards_before __attribute__((tls_model("initial-exec")));
-static __thread uint64_t my_generation __attribute__((tls_model("initial-exec")));
+/* This thread's records, and the one where the next look for a free slot begins. */
+static __thread struct hazard_owner *mine __attribute__((tls_model("initial-exec")));
+static __thread struct hazard_owner *look_from __attribute__((tls_model("initial-exec")));
+static __thread int32_t my_id __attribute__((tls_model("initial-exec"))); /* in these records */
 
-static uint64_t hazard_generations;            /* atomic */
 static uint32_t orphans;                       /* that ever were; atomic */
 static uint32_t slots_fenced = 1;              /* of new slots; atomic */
 static uint32_t drivers_skip = 1;              /* atomic */
@@ -65,16 +75,25 @@ static uint32_t bit_of(const struct prudence_hazards *record, const struct prude
     return UINT32_C(1) << (hazard - record->slots);
 }
 
+static void released_twice(const struct prudence_hazard *hazard)
+{
+    os_panic("prudence_hazard_release: the slot %p is free already; it was released twice",
+             (const void *)hazard);
+}
+
 /* Takes slots back that other threads have released. Acquire: their uses come before ours. */
 static void take_returned(struct prudence_hazards *record)
 {
-    uint32_t returned = load_relaxed(&record->returned);
+    uint32_t returned = load_relaxed(&record->returned), twice;
 
     if (!returned)
         return;
     returned = exchange_acquire(&record->returned, 0u);
-    store_relaxed(&record->movable, load_relaxed(&record->movable) & ~returned);
-    store_relaxed(&record->free, load_relaxed(&record->free) | returned);
+    twice = returned & (load_relaxed(&record->free) | ~load_relaxed(&record->movable));
+    if (unlikely(twice))
+        released_twice(&record->slots[__builtin_ctz(twice)]);
+    prudence_hazard_remove_bits_(&record->movable, returned);
+    prudence_hazard_add_bits_(&record->free, returned);
 }
 
 static void set_mode(struct prudence_hazards *record, uint32_t fenced)
@@ -108,11 +127,13 @@ static struct prudence_hazards *claim_in(struct hazard_chunk *chunk)
         struct prudence_hazards *record = &chunk->records[i];
         int32_t nobody = 0;
 
-        if (load_relaxed(&record->thread) ||
-            !compare_exchange(&record->thread, &nobody, os_thread_id()))
+        if (load_relaxed(&record->thread) || !compare_exchange(&record->thread, &nobody, my_id))
             continue;
-        chunk->owners[i].generation = my_generation;
+        add_relaxed(&chunk->taken, 1u);
         store_relaxed(&chunk->owners[i].claimed_at, os_clock_boot_ns());
+        chunk->owners[i].record = record;
+        chunk->owners[i].next = mine;
+        mine = &chunk->owners[i];
         note_used(chunk, i + 1);
         store_relaxed(&record->movable, 0u);
         store_relaxed(&record->returned, 0u);
@@ -128,7 +149,8 @@ static struct prudence_hazards *claim_existing(void)
 
     for (struct hazard_chunk *chunk = load_acquire(&hazard_chunks); chunk && !record;
          chunk = chunk->next)
-        record = claim_in(chunk);
+        if (load_relaxed(&chunk->taken) < HAZARDS_IN_CHUNK)
+            record = claim_in(chunk);
     return record;
 }
 
@@ -169,31 +191,27 @@ static bool has_row(const struct prudence_hazards *record, unsigned count)
     return lowest_row(load_relaxed(&record->free), count) != 0;
 }
 
-/* Returns a record of this thread with `count` free slots side by side, or NULL. */
+#define LOOK_MOST 16 /* records; so a thread with many does not look at all of them each time */
+
+/* Returns a record of this thread with `count` free slots side by side, or NULL. Looks at some
+ * records at a time. */
 static struct prudence_hazards *own_with_room(unsigned count)
 {
-    struct hazard_chunk *chunk;
-    struct prudence_hazards *record;
-    int32_t self;
+    struct hazard_owner *owner = look_from, *const end = look_from;
 
-    if (!my_generation)
-        return NULL;
-    self = os_thread_id();
-    if (hazards_self) {
-        take_returned(hazards_self);
-        if (has_row(hazards_self, count))
-            return hazards_self;
+    if (hazards_first) {
+        take_returned(hazards_first);
+        if (has_row(hazards_first, count))
+            return hazards_first;
     }
-    if (hazards_before && has_row(hazards_before, count))
-        return hazards_before;
-    for_each_hazards(chunk, record)
-    {
-        if (load_relaxed(&record->thread) != self ||
-            chunk->owners[record - chunk->records].generation != my_generation)
-            continue;
-        take_returned(record);
-        if (has_row(record, count))
-            return record;
+    for (unsigned i = 0; i < LOOK_MOST && mine; i++) {
+        owner = owner && owner->next ? owner->next : mine;
+        look_from = owner;
+        take_returned(owner->record);
+        if (has_row(owner->record, count))
+            return owner->record;
+        if (owner == end)
+            break;
     }
     return NULL;
 }
@@ -207,18 +225,31 @@ static bool hazard_slots_enter(unsigned count)
     if (!record) {
         os_copy_check();
         reader_exit_watch();
-        if (!my_generation)
-            my_generation = add_relaxed(&hazard_generations, 1) + 1;
+        my_id = os_thread_id();
         record = claim();
         if (!record)
             return false;
         hazard_slots_follow_mode(record);
     }
-    if (record != hazards_self) {
-        hazards_before = hazards_self;
-        hazards_self = record;
-    }
+    hazards_first = record;
+    hazards_self = load_relaxed(&hazard_slots_check) ? NULL : record;
     return true;
+}
+
+/* Reports a free slot that names something: its last user went on after the release. */
+static void check_names_nothing(struct prudence_hazard *hazards, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const void *name = load_relaxed(&hazards[i].name);
+
+        if (!name)
+            continue;
+        os_report(
+            "prudence_hazard_acquire: the free slot %p names %p; look for a "
+            "prudence_hazard_protect or prudence_hazard_set after its release",
+            (void *)&hazards[i], name);
+        store_release(&hazards[i].name, NULL);
+    }
 }
 
 static struct prudence_hazard *acquire_slow(unsigned count, bool movable)
@@ -230,13 +261,14 @@ static struct prudence_hazard *acquire_slow(unsigned count, bool movable)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
     if (hazard_slots_enter(count)) {
-        uint32_t free = load_relaxed(&hazards_self->free);
-        uint32_t row = lowest_row(free, count);
+        uint32_t row = lowest_row(load_relaxed(&hazards_first->free), count);
 
-        store_relaxed(&hazards_self->free, free & ~row);
+        prudence_hazard_remove_bits_(&hazards_first->free, row);
         if (movable)
-            store_relaxed(&hazards_self->movable, load_relaxed(&hazards_self->movable) | row);
-        hazard = &hazards_self->slots[__builtin_ctz(row)];
+            prudence_hazard_add_bits_(&hazards_first->movable, row);
+        hazard = &hazards_first->slots[__builtin_ctz(row)];
+        if (unlikely(load_relaxed(&hazard_slots_check)))
+            check_names_nothing(hazard, count);
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     errno = hazard ? saved_errno : ENOMEM;
@@ -267,41 +299,69 @@ static int32_t new_orphan(void)
     return -1 - (int32_t)(add_relaxed(&orphans, 1) % INT32_MAX);
 }
 
+static struct hazard_chunk *chunk_of_record(const struct prudence_hazards *record)
+{
+    struct hazard_chunk *chunk = load_acquire(&hazard_chunks);
+
+    while (record < chunk->records || record >= chunk->records + HAZARDS_IN_CHUNK)
+        chunk = chunk->next;
+    return chunk;
+}
+
 /* Frees an orphan whose slots are all back. Any number of threads may try. */
 static void free_if_empty(struct prudence_hazards *record)
 {
     int32_t orphan = load_acquire(&record->thread);
 
     if (orphan < 0 && orphan != BEING_REAPED &&
-        !(load_relaxed(&record->movable) & ~load_acquire(&record->returned)))
-        compare_exchange(&record->thread, &orphan, 0);
+        !(load_relaxed(&record->movable) & ~load_acquire(&record->returned)) &&
+        compare_exchange(&record->thread, &orphan, 0))
+        sub_relaxed(&chunk_of_record(record)->taken, 1u);
+}
+
+static void release_own(struct prudence_hazard *hazard, uint32_t bit)
+{
+    struct prudence_hazards *record = record_of(hazard);
+
+    if (unlikely((load_relaxed(&record->free) | load_relaxed(&record->returned)) & bit))
+        released_twice(hazard);
+    compiler_barrier();
+    if (load_relaxed(&record->movable) & bit)
+        prudence_hazard_remove_bits_(&record->movable, bit);
+    prudence_hazard_add_bits_(&record->free, bit);
+}
+
+/* The slot's name is gone. Sequentially consistent: see give_back(). */
+static void release_others(struct prudence_hazard *hazard, uint32_t bit)
+{
+    struct prudence_hazards *record = record_of(hazard);
+    const int32_t thread = load_relaxed(&record->thread);
+
+    if (unlikely(!thread))
+        released_twice(hazard);
+    if (unlikely(!(load_relaxed(&record->movable) & bit)))
+        os_panic(
+            "prudence_hazard_release: the slot %p belongs to thread %d, and is released by thread "
+            "%d; acquire it by prudence_hazard_acquire_movable, and release it once",
+            (void *)hazard, (int)thread, os_thread_id());
+    if (unlikely(__atomic_fetch_or(&record->returned, bit, __ATOMIC_SEQ_CST) & bit))
+        released_twice(hazard);
+    free_if_empty(record);
 }
 
 void prudence_hazard_release_slow(struct prudence_hazard *hazard)
 {
     struct prudence_hazards *record;
-    uint32_t bit, movable;
 
     if (!hazard)
         return;
     record = record_of(hazard);
-    bit = bit_of(record, hazard);
+    prudence_hazard_tell_(hazard);
     store_release(&hazard->name, NULL);
-    movable = load_relaxed(&record->movable);
-    if (load_relaxed(&record->thread) == os_thread_id()) {
-        compiler_barrier();
-        if (movable & bit)
-            prudence_hazard_remove_bits_(&record->movable, bit);
-        prudence_hazard_add_bits_(&record->free, bit);
-        return;
-    }
-    if (!(movable & bit))
-        os_panic(
-            "prudence_hazard_release: the slot %p belongs to thread %d, and is released by thread "
-            "%d; acquire it by prudence_hazard_acquire_movable",
-            (void *)hazard, (int)load_relaxed(&record->thread), os_thread_id());
-    __atomic_fetch_or(&record->returned, bit, __ATOMIC_SEQ_CST);
-    free_if_empty(record);
+    if (mine && load_relaxed(&record->thread) == my_id)
+        release_own(hazard, bit_of(record, hazard));
+    else
+        release_others(hazard, bit_of(record, hazard));
 }
 
 /* Returns the number of records in use, and whether only this thread has slots. */
@@ -310,7 +370,7 @@ unsigned hazard_slots_records(bool *only_own)
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
     unsigned records = 0, own = 0;
-    int32_t self = my_generation ? os_thread_id() : 0;
+    int32_t self = mine ? my_id : 0;
 
     for_each_hazards(chunk, record)
     {
@@ -339,17 +399,10 @@ static bool record_names_any(const struct prudence_hazards *record,
 /* The same for the slots of this thread. */
 bool hazard_slots_thread_names_any(bool (*is)(const void *name, void *context), void *context)
 {
-    struct hazard_chunk *chunk;
-    struct prudence_hazards *record;
     bool any = false;
 
-    if (!my_generation)
-        return false;
-    for_each_hazards(chunk, record)
-    {
-        any = any || (chunk->owners[record - chunk->records].generation == my_generation &&
-                      record_names_any(record, is, context));
-    }
+    for (const struct hazard_owner *owner = mine; owner && !any; owner = owner->next)
+        any = record_names_any(owner->record, is, context);
     return any;
 }
 
@@ -409,31 +462,28 @@ static bool holds_slots(const struct prudence_hazards *record)
     return (load_relaxed(&record->free) | load_relaxed(&record->movable)) != ALL_SLOTS;
 }
 
-/* Called in each round of the thread's destructors. Destructors of the program may still use slots,
- * so a thread that has any keeps its records until the last round. */
-void hazard_slots_thread_ends(bool last)
+/* Called in each round of the thread's destructors. Gives back the records of which the thread
+ * holds no slot. Destructors of the program may still use a slot, also after the last of these
+ * calls; its record stays until the thread is gone (hazard_slots_reap). */
+void hazard_slots_thread_ends(void)
 {
-    struct hazard_chunk *chunk;
-    struct prudence_hazards *record;
+    struct hazard_owner **link = &mine, *owner;
     sigset_t saved, all;
 
-    if (!my_generation)
+    if (!mine)
         return;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
-    for_each_hazards(chunk, record)
-    {
-        if (load_relaxed(&record->thread) != os_thread_id() ||
-            chunk->owners[record - chunk->records].generation != my_generation)
+    hazards_self = hazards_first = NULL;
+    look_from = NULL;
+    while ((owner = *link)) {
+        take_returned(owner->record);
+        if (holds_slots(owner->record)) {
+            link = &owner->next;
             continue;
-        take_returned(record);
-        if (!last && holds_slots(record))
-            continue;
-        if (hazards_self == record)
-            hazards_self = NULL;
-        if (hazards_before == record)
-            hazards_before = NULL;
-        give_back(record, &chunk->owners[record - chunk->records], os_thread_id());
+        }
+        *link = owner->next;
+        give_back(owner->record, owner, my_id);
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }
@@ -547,30 +597,43 @@ void hazard_slots_tell_over(void)
         tell_acquire((const char *)&record->slots[i] + 1);
 }
 
-/* Runs in the child of a fork. Other threads are not there, so their slots name nothing; movable
- * slots may be this thread's by now, and stay. */
+/* Makes the record of a thread that the child does not have an orphan, free if no slot is out. A
+ * slot that was out when the thread ended may be used by this thread now. */
+static void make_orphan(struct prudence_hazards *record)
+{
+    const bool had_ended = record->thread < 0;
+
+    for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
+        if (!had_ended || !(record->movable >> i & 1))
+            store_relaxed(&record->slots[i].name, NULL);
+    record->thread = new_orphan();
+    free_if_empty(record);
+}
+
+/* Runs in the child of a fork. Other threads are not there, so the slots that they acquired name
+ * nothing. */
 void hazard_slots_fork_child(void)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
 
     switching = 0;
+    for (struct hazard_owner *owner = mine; owner; owner = owner->next)
+        owner->record->thread = OF_THE_CHILD;
+    my_id = os_thread_id();
     for_each_hazards(chunk, record)
     {
         struct hazard_owner *owner = &chunk->owners[record - chunk->records];
 
-        if (!record->thread)
-            continue;
-        if (record->thread > 0 && my_generation && owner->generation == my_generation) {
-            record->thread = os_thread_id();
+        if (record == chunk->records)
+            chunk->taken = 0;
+        chunk->taken += record->thread != 0;
+        if (record->thread == OF_THE_CHILD) {
+            record->thread = my_id;
             owner->claimed_at = os_clock_boot_ns();
-            continue;
+        } else if (record->thread) {
+            make_orphan(record);
         }
-        for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
-            if (!(record->movable >> i & 1))
-                store_relaxed(&record->slots[i].name, NULL);
-        record->thread = new_orphan();
-        free_if_empty(record);
     }
     if (drivers_skip) { /* the copy may have met a switch half-way, page after page */
         slots_fenced = 1;

@@ -9,15 +9,17 @@
 
 #define HAZARDS_IN_CHUNK 127 /* records; the chunk is larger than OS_META_LOCK_FREE */
 
-/* What nobody but claims and ends of threads look at. */
+/* A record's link in the list of its thread, which only that thread uses. */
 struct hazard_owner {
-    uint64_t generation; /* of the thread, unique among all that ever had a slot */
+    struct prudence_hazards *record;
+    struct hazard_owner *next;
     uint64_t claimed_at; /* boot time, ns; tells apart threads of one id; atomic */
 };
 
 struct hazard_chunk {
     struct hazard_chunk *next; /* older chunk */
     uint64_t used;             /* leading records that were ever claimed; atomic, only grows */
+    uint32_t taken;            /* records that are not free; atomic, a hint where to look */
     struct hazard_owner owners[HAZARDS_IN_CHUNK];
     struct prudence_hazards records[HAZARDS_IN_CHUNK];
 };
@@ -31,6 +33,9 @@ extern struct hazard_chunk *hazard_chunks; /* newest first; pushed by compare-an
         for ((record) = (chunk)->records;                                                          \
              (record) < (chunk)->records + load_acquire(&(chunk)->used); (record)++)
 
+/* All calls that acquire or release come out of line and are checked (check=1). */
+extern HIDDEN bool hazard_slots_check;
+
 unsigned hazard_slots_records(bool *only_own);
 bool hazard_slots_are_fenced(void);
 void hazard_slots_barrier_failed(void);
@@ -39,7 +44,7 @@ void hazard_slots_reap(void);
 bool hazard_slots_thread_names(void);
 bool hazard_slots_thread_names_any(bool (*is)(const void *name, void *context), void *context);
 int hazard_slots_thread(const struct prudence_hazard *slot);
-void hazard_slots_thread_ends(bool last);
+void hazard_slots_thread_ends(void);
 void hazard_slots_follow_options(void);
 void hazard_slots_fork_child(void);
 

@@ -18,7 +18,7 @@
 static void process_life_thread_ends(bool last)
 {
     readers_thread_ends(last);
-    hazard_slots_thread_ends(last);
+    hazard_slots_thread_ends();
 }
 
 void gp_start(void)

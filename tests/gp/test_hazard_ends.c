@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes of hazard slots when their thread ends, and in a forked child: no other thread gets
+ * a slot that the owner may still use, and nothing stays named by a thread that is not there. Slots
+ * that are released twice are reported.
+ *
+ * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors)
+ */
+#define _GNU_SOURCE
+#include <limits.h>
+
+#include <prudence/hazard.h>
+#include <prudence/rcu.h>
+
+#include "gp/user/hazard_slots.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+#include "support/suite.h"
+#include "support/threads.h"
+
+static struct prudence_domain *domain;
+static char object;
+
+static int set_up(void **state)
+{
+    domain = prudence_domain_create("hazards", PRUDENCE_DOMAIN_HAZARD, NULL);
+    return domain == NULL;
+}
+
+static int tear_down(void **state)
+{
+    return prudence_domain_destroy(domain);
+}
+
+static bool is_safe(void *at)
+{
+    return gp_sift(domain, gp_snapshot(domain), &at, 1, 1) == 1;
+}
+
+static bool becomes_safe(void *at)
+{
+    for (unsigned i = 0; i < 1000; i++) {
+        if (is_safe(at))
+            return true;
+        pause_ms(1);
+    }
+    return false;
+}
+
+/* --------------------------------------------------------------------------- last destructors */
+
+static pthread_key_t key;
+static unsigned rounds;
+static sem_t in_last, go_on, protected, release_it;
+
+/* Runs after the library's hook in each round, because its key is younger. */
+static void use_in_last_round(void *slot)
+{
+    if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        pthread_setspecific(key, slot);
+        return;
+    }
+    sem_post(&in_last);
+    while (sem_wait(&go_on))
+        ;
+    prudence_hazard_set(slot, &object);
+    sem_post(&protected);
+    while (sem_wait(&release_it))
+        ;
+    prudence_hazard_release(slot);
+}
+
+static void *ends_with_a_slot(void *slot_at)
+{
+    struct prudence_hazard *slot = prudence_hazard_acquire();
+
+    *(struct prudence_hazard **)slot_at = slot;
+    pthread_setspecific(key, slot);
+    return NULL;
+}
+
+TEST(a_slot_is_its_threads_until_the_thread_is_gone)
+{
+    struct prudence_hazard *slot, *others[3 * PRUDENCE_HAZARDS];
+    pthread_t thread;
+
+    sem_init(&in_last, 0, 0);
+    sem_init(&go_on, 0, 0);
+    sem_init(&protected, 0, 0);
+    sem_init(&release_it, 0, 0);
+    assert_int_equal(pthread_key_create(&key, use_in_last_round), 0);
+    thread = thread_start(ends_with_a_slot, &slot);
+    while (sem_wait(&in_last))
+        ;
+    for (unsigned i = 0; i < 3 * PRUDENCE_HAZARDS; i++) {
+        others[i] = prudence_hazard_acquire();
+        assert_ptr_not_equal(others[i], slot);
+    }
+    sem_post(&go_on);
+    while (sem_wait(&protected))
+        ;
+    for (unsigned i = 0; i < 3 * PRUDENCE_HAZARDS; i++)
+        prudence_hazard_release(others[i]);
+    assert_false(is_safe(&object));
+    sem_post(&release_it);
+    pthread_join(thread, NULL);
+    assert_true(is_safe(&object));
+    pthread_key_delete(key);
+}
+
+static void *protects_and_ends(void *slot_at)
+{
+    *(struct prudence_hazard **)slot_at = prudence_hazard_acquire();
+    prudence_hazard_set(*(struct prudence_hazard **)slot_at, &object);
+    return NULL;
+}
+
+static int reuse_record(void *unused)
+{
+    struct prudence_hazard *slot;
+
+    in_thread(protects_and_ends, &slot);
+    if (!becomes_safe(&object))
+        return 1;
+    return prudence_hazard_record_(slot)->thread ? 2 : 42;
+}
+
+TEST(the_record_of_a_thread_that_is_gone_is_free_again)
+{
+    struct child_result result;
+
+    child_run(reuse_record, NULL, &result);
+    assert_child_result(&result);
+    assert_int_equal(child_count(&result, "ends while its slot"), 1);
+}
+
+/* ----------------------------------------------------------------------------------------- fork */
+
+static struct prudence_hazard *of_other;
+
+static void *protects_by_a_movable_slot(void *reader_at)
+{
+    struct held_reader *reader = reader_at;
+
+    of_other = prudence_hazard_acquire_movable();
+    prudence_hazard_set(of_other, &object);
+    sem_post(&reader->inside);
+    while (sem_wait(&reader->leave))
+        ;
+    prudence_hazard_release(of_other);
+    return NULL;
+}
+
+static int look_in_child(void *unused)
+{
+    int wrong = (is_safe(&object) ? 0 : 1) | (prudence_domain_synchronize(domain) != 0) << 1;
+
+    prudence_hazard_set(of_other, &object); /* may be used and released by whoever has it */
+    wrong |= is_safe(&object) << 2;
+    prudence_hazard_release(of_other);
+    wrong |= (prudence_hazard_record_(of_other)->thread != 0) << 3;
+    return wrong ? wrong : 42;
+}
+
+TEST(a_movable_slot_of_another_thread_names_nothing_in_a_child)
+{
+    struct held_reader reader;
+    pthread_t thread;
+
+    sem_init(&reader.inside, 0, 0);
+    sem_init(&reader.leave, 0, 0);
+    thread = thread_start(protects_by_a_movable_slot, &reader);
+    while (sem_wait(&reader.inside))
+        ;
+    assert_child(look_in_child, NULL);
+    assert_false(is_safe(&object));
+    sem_post(&reader.leave);
+    pthread_join(thread, NULL);
+    assert_true(is_safe(&object));
+}
+
+/* --------------------------------------------------------------------------------------- misuse */
+
+static void *release(void *slot)
+{
+    prudence_hazard_release(slot);
+    return NULL;
+}
+
+static void *release_twice(void *how)
+{
+    const char *first = how, *second = first + 1;
+    struct prudence_hazard *slot = prudence_hazard_acquire_movable();
+    struct prudence_hazard *more[2 * PRUDENCE_HAZARDS];
+
+    *first == 'm' ? release(slot) : in_thread(release, slot);
+    *second == 'm' ? release(slot) : in_thread(release, slot);
+    for (unsigned i = 0; i < 2 * PRUDENCE_HAZARDS; i++)
+        more[i] = prudence_hazard_acquire();
+    for (unsigned i = 0; i < 2 * PRUDENCE_HAZARDS; i++)
+        prudence_hazard_release(more[i]);
+    return NULL;
+}
+
+static int misuse_in_a_thread(void *how)
+{
+    if (((const char *)how)[2])
+        prudence_option_set("check", "1");
+    in_thread(release_twice, how);
+    return 42;
+}
+
+/* By this thread (m) or another (o). Inlined calls of one thread do not see it. */
+TEST(a_slot_that_is_released_twice_is_reported)
+{
+    static char how[][4] = {"om", "mo", "oo", "mmc", "moc", "omc", "ooc"};
+    struct child_result result;
+
+    for (unsigned i = 0; i < sizeof how / sizeof *how; i++) {
+        child_run(misuse_in_a_thread, how[i], &result);
+        assert_true(child_died(&result));
+        assert_true(child_said(&result, "twice") || child_said(&result, "release it once"));
+    }
+}
+
+static void *use_after_release(void *unused)
+{
+    struct prudence_hazard *slot = prudence_hazard_acquire(), *again;
+
+    prudence_hazard_release(slot);
+    prudence_hazard_set(slot, &object);
+    again = prudence_hazard_acquire();
+    prudence_hazard_release(again);
+    return again == slot && is_safe(&object) ? slot : NULL;
+}
+
+static int use_in_a_thread(void *unused)
+{
+    prudence_option_set("check", "1");
+    return in_thread(use_after_release, NULL) ? 42 : 1;
+}
+
+TEST(a_slot_that_is_used_after_its_release_is_reported)
+{
+    struct child_result result;
+
+    child_run(use_in_a_thread, NULL, &result);
+    assert_child_result(&result);
+    assert_int_equal(child_count(&result, "look for a prudence_hazard_protect"), 1);
+}
+
+SUITE_BETWEEN(set_up, tear_down)

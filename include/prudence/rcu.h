@@ -326,7 +326,8 @@ PRUDENCE_INLINE bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
 /*
  * Reports a reader that nothing protects. A deferred object is freed when the readers of the
  * cache's domain have left. A thread that looks at `object` outside such a section, or inside a
- * section of another domain, sooner or later uses `object` after free. Works only under the option
+ * section of another domain, or without a hazard slot that names the object where the domain is of
+ * hazard slots, sooner or later uses `object` after free. Works only under the option
  * check=1, on objects of this allocator, and reports each calling place once; otherwise does
  * nothing. If PRUDENCE_CHECK_READERS is defined at compile time, prudence_dereference calls this.
  * (A writer that holds the lock of its updates may look without a section, and reads the pointer

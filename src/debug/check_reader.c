@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds uses of an object without the domain that protects it: readers outside the sections of the
- * domain of the object's cache, and callbacks that wait for a grace period of another domain. Both
- * see memory that is in use again, and no other check finds them. Reports only, so a program with a
- * reason for this goes on.
+ * domain of the object's cache, or whose hazard slots do not name it, and callbacks that wait for a
+ * grace period of another domain. Both see memory that is in use again, and no other check finds
+ * them. Reports only, so a program with a reason for this goes on.
  */
 #include "debug/check_reader.h"
 
@@ -12,27 +12,48 @@
 #include "debug/check.h"
 #include "debug/stack_depot.h"
 #include "gp/user/domain.h"
+#include "gp/user/hazard_names.h"
 #include "gp/user/set.h"
 
-static struct prudence_cache *check_reader_cache_of(const void *object)
+static bool is_of_hazards(const struct prudence_domain *domain)
 {
-    struct slab *slab = os_page_owner(object);
+    return domain->kind == PRUDENCE_DOMAIN_HAZARD;
+}
 
-    return slab ? slab->cache : NULL;
+/* Returns whether the cache waits for a section of this thread, or for a slot that names the
+ * object. */
+static bool is_protected(const struct slab *slab, const void *object)
+{
+    struct prudence_domain *domain = slab->cache->domain;
+    const size_t bytes = slab_object_bytes(slab);
+
+    if (!is_of_hazards(domain) && prudence_domain_read_lock_held(domain))
+        return true;
+    return (is_of_hazards(domain) || set_has_hazards(domain)) &&
+           hazard_names_protect(slab_object(slab, slab_index(slab, object), bytes), bytes);
 }
 
 void prudence_check_reader(const void *object)
 {
     const void *caller = __builtin_return_address(0);
-    struct prudence_cache *cache = check_wanted && object ? check_reader_cache_of(object) : NULL;
+    const struct slab *slab = check_wanted && object ? os_page_owner(object) : NULL;
+    const struct prudence_domain *domain;
 
-    if (!cache || prudence_domain_read_lock_held(cache->domain) || !gp_is_first_from(caller))
+    if (!slab || is_protected(slab, object) || !gp_is_first_from(caller))
         return;
-    os_report(
-        "reader at %p: %p of cache '%s' is read outside of any read-side critical section of "
-        "domain '%s', although the cache waits only for readers of that domain; read the object "
-        "inside a section, or give the cache the domain of its readers (attr.domain)",
-        caller, object, cache->name, cache->domain->name);
+    domain = slab->cache->domain;
+    if (is_of_hazards(domain))
+        os_report(
+            "reader at %p: %p of cache '%s' is read while no hazard slot of this thread names it, "
+            "although the cache waits only for hazard slots (domain '%s'); call "
+            "prudence_hazard_protect first",
+            caller, object, slab->cache->name, domain->name);
+    else
+        os_report(
+            "reader at %p: %p of cache '%s' is read outside of any read-side critical section of "
+            "domain '%s', although the cache waits only for readers of that domain; read the "
+            "object inside a section, or give the cache the domain of its readers (attr.domain)",
+            caller, object, slab->cache->name, domain->name);
 }
 
 static bool covers(struct prudence_domain *domain, const struct prudence_domain *other)
@@ -44,7 +65,8 @@ static bool covers(struct prudence_domain *domain, const struct prudence_domain 
  * readers in any domain, and are not checked. */
 void check_reader_domain(struct prudence_domain *domain, const void *head, const char *what)
 {
-    struct prudence_cache *cache = check_reader_cache_of(head);
+    const struct slab *slab = os_page_owner(head);
+    const struct prudence_cache *cache = slab ? slab->cache : NULL;
 
     if (!cache || !cache->named || covers(domain, cache->domain) || !gp_is_first_from(cache))
         return;

@@ -10,8 +10,10 @@
 #include "support/slab_test.h"
 
 #include <prudence/call.h>
+#include <prudence/hazard.h>
 #include <prudence/rcu.h>
 
+#include "gp/user/hazard_names.h"
 #include "support/gp_child.h"
 
 struct item {
@@ -116,6 +118,84 @@ TEST(readers_are_checked)
     expect_report(read_in_its_domain, "1", 0);
     expect_report(read_what_is_not_ours, "1", 0);
     expect_report(read_in_no_section, "0", 0);
+}
+
+/* ------------------------------------------------------------------------------- hazard slots */
+
+static int read_by_slots(void *check)
+{
+    struct prudence_domain *members[2], *both;
+    struct prudence_hazard *own, *moved;
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+    int sum = 0;
+
+    set_up(check);
+    members[0] = domain;
+    members[1] = prudence_domain_create("slots", PRUDENCE_DOMAIN_HAZARD, NULL);
+    both = prudence_domain_create_set("both", members, 2);
+    own = prudence_hazard_acquire();
+    moved = prudence_hazard_acquire_movable();
+    for (unsigned i = 0; i < 2; i++) {
+        attr.domain = i ? both : members[1];
+        cache = prudence_cache_create("items", sizeof(struct item), &attr);
+        published = prudence_cache_alloc(cache);
+        published->value = 1;
+        prudence_hazard_set(own, published);
+        sum += value_of_published();
+        prudence_hazard_set(own, &published->value);
+        prudence_hazard_set(moved, (char *)&published->value + 3);
+        sum += value_of_published();
+        prudence_hazard_set(own, published + 1);
+        sum += value_of_published();
+        prudence_hazard_reset(moved);
+    }
+    prudence_domain_read_lock(domain);
+    sum += value_of_published();
+    prudence_domain_read_unlock(domain);
+    return 14 + sum;
+}
+
+static void *name_published(void *unused)
+{
+    struct prudence_hazard *slot = prudence_hazard_acquire();
+
+    prudence_hazard_protect(slot, (void **)&published);
+    while (__atomic_load_n(&published, __ATOMIC_ACQUIRE))
+        sched_yield();
+    prudence_hazard_release(slot);
+    return NULL;
+}
+
+/* A name of another thread does not protect this one. */
+static int read_by_no_slot(void *check)
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+    pthread_t thread;
+    int sum = 0;
+
+    set_up(check);
+    attr.domain = prudence_domain_create("own", PRUDENCE_DOMAIN_HAZARD, NULL);
+    cache = prudence_cache_create("items", sizeof(struct item), &attr);
+    published = prudence_cache_alloc(cache);
+    published->value = 7;
+    pthread_create(&thread, NULL, name_published, NULL);
+    while (!hazard_names_any())
+        sched_yield();
+    for (unsigned i = 0; i < 3; i++)
+        sum += value_of_published();
+    __atomic_store_n(&published, NULL, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    return sum;
+}
+
+TEST(readers_by_hazard_slots_are_checked)
+{
+    struct child_result result;
+
+    expect_report(read_by_slots, "1", 0);
+    child_run(read_by_no_slot, (void *)(uintptr_t) "1", &result);
+    assert_true(child_exited_with(&result, 21));
+    assert_int_equal(child_count(&result, "while no hazard slot of this thread names it"), 1);
 }
 
 static void nothing(struct prudence_head *head)

@@ -132,6 +132,20 @@ bool hazard_names_have(const struct hazard_names *names, const void *object, siz
     return low < names->count && names->at[low] - (uintptr_t)object < size;
 }
 
+/* Returns whether a slot that this thread may use names an address in the object. */
+bool hazard_names_protect(const void *object, size_t size)
+{
+    const struct prudence_hazard *slot;
+    struct hazard_walk walk;
+    const void *name;
+
+    hazard_names_begin(&walk);
+    while ((slot = hazard_names_next(&walk, &name)))
+        if ((uintptr_t)name - (uintptr_t)object < size && hazard_slots_may_use(slot))
+            return true;
+    return false;
+}
+
 bool hazard_names_any(void)
 {
     struct hazard_walk walk;

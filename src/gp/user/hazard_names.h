@@ -39,6 +39,7 @@ void hazard_names_begin(struct hazard_walk *walk);
 const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const void **name);
 bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk);
 bool hazard_names_have(const struct hazard_names *names, const void *object, size_t size);
+bool hazard_names_protect(const void *object, size_t size);
 bool hazard_names_any(void);
 
 #endif /* GP_USER_HAZARD_NAMES_H */

@@ -427,6 +427,14 @@ int hazard_slots_thread(const struct prudence_hazard *slot)
     return thread <= 0 || load_relaxed(&record->movable) & bit_of(record, slot) ? 0 : thread;
 }
 
+/* Returns whether the slot is this thread's, or any thread's that has it. */
+bool hazard_slots_may_use(const struct prudence_hazard *slot)
+{
+    const int thread = hazard_slots_thread(slot);
+
+    return !thread || (mine && thread == my_id);
+}
+
 /* ------------------------------------------------------------------------------ ends of threads */
 
 static void report_end(const struct prudence_hazards *record, int32_t thread, const void *name)

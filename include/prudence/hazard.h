@@ -287,9 +287,11 @@ struct prudence_hazard_head {
  * Calls func(head) once no slot names an address in the `size` bytes at `object` (0 counts as 1).
  * Call it after the object is unlinked; each object is retired once. It never fails. Some of these
  * calls, in any thread, call the deleters of objects that were retired before, with no lock of the
- * library held; a deleter may do whatever the caller may, also retire. About 1,000 objects or 1 MB,
- * and what slots name, wait at a time, whatever readers do. Not in signal handlers. A forked child
- * does not call deleters that another thread was about to call.
+ * library held; a deleter may do whatever the caller may, also retire. About 1,000 objects or 1 MB
+ * wait at a time, or twice as many as slots name if that is more, whatever readers do; each thread
+ * that calls deleters has taken up to 8 besides. Not in signal handlers. A forked child does not
+ * call deleters that another thread was about to call. With check=1, a head that waits already is
+ * reported, often also without.
  */
 PRUDENCE_API void prudence_hazard_retire(struct prudence_hazard_head *head, const void *object,
                                          size_t size,

@@ -16,6 +16,7 @@
 #include "debug/check.h"
 #include "debug/check_reader.h"
 #include "gp/user/domain.h"
+#include "gp/user/head_set.h"
 #include "gp/user/may_wait.h"
 #include "process.h"
 #include "rcu/call.h"
@@ -33,89 +34,23 @@ struct call_counts call_counts;
 
 /* ------------------------------------------------------------------------ heads that are queued */
 
-/*
- * With check=1, the set of all queued heads, by open addressing. A head is known only while queued,
- * so nothing needs to be written into the object.
- */
 static struct os_lock set_lock = OS_LOCK_INIT(OS_RANK_CALL_SET);
-static uintptr_t *set; /* of heads; 0: none */
-static size_t set_size, set_used;
+static struct head_set queued; /* with check=1; changed under set_lock */
 
-static size_t call_slot_of(const struct prudence_head *head)
+static bool note_queued(const struct prudence_head *head)
 {
-    return (((uintptr_t)head >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (set_size - 1);
-}
-
-static size_t set_find(const struct prudence_head *head)
-{
-    size_t slot = call_slot_of(head);
-
-    while (set[slot] && set[slot] != (uintptr_t)head)
-        slot = (slot + 1) & (set_size - 1);
-    return slot;
-}
-
-static bool set_grow(void)
-{
-    uintptr_t *old = set, *bigger;
-    size_t old_size = set_size, size = old_size ? 2 * old_size : 4096;
-
-    bigger = os_meta_alloc(size * sizeof *bigger);
-    if (!bigger)
-        return false;
-    set = bigger;
-    set_size = size;
-    for (size_t i = 0; i < old_size; i++)
-        if (old[i])
-            set[set_find((const struct prudence_head *)old[i])] = old[i];
-    if (old)
-        os_meta_free(old, old_size * sizeof *old);
-    return true;
-}
-
-/* Returns false if the head is in the set. Without memory, returns true. */
-static bool set_add(const struct prudence_head *head)
-{
-    bool is_new = true;
-    size_t slot;
+    bool is_new;
 
     os_lock_take(&set_lock);
-    if (4 * set_used >= 3 * set_size && !set_grow() && set_used + 1 >= set_size)
-        goto out;
-    slot = set_find(head);
-    is_new = !set[slot];
-    set[slot] = (uintptr_t)head;
-    set_used += is_new;
-out:
+    is_new = head_set_add(&queued, head);
     os_lock_release(&set_lock);
     return is_new;
 }
 
-/* Moves later entries up into the gap, unless the gap comes before an entry's own place. */
-static void set_close_gap(size_t gap)
+static void forget_queued(const struct prudence_head *head)
 {
-    for (size_t slot = (gap + 1) & (set_size - 1); set[slot]; slot = (slot + 1) & (set_size - 1)) {
-        size_t distance =
-            (slot - call_slot_of((const struct prudence_head *)set[slot])) & (set_size - 1);
-
-        if (distance < ((slot - gap) & (set_size - 1)))
-            continue;
-        set[gap] = set[slot];
-        gap = slot;
-    }
-    set[gap] = 0;
-}
-
-static void set_remove(const struct prudence_head *head)
-{
-    size_t slot;
-
     os_lock_take(&set_lock);
-    slot = set_size ? set_find(head) : 0;
-    if (set_size && set[slot]) {
-        set_close_gap(slot);
-        set_used--;
-    }
+    head_set_remove(&queued, head);
     os_lock_release(&set_lock);
 }
 
@@ -144,8 +79,8 @@ static void call_leave(const struct prudence_head *head)
 
     if (slab)
         sub_relaxed(&slab->leaving, 1);
-    if (unlikely(check_wanted))
-        set_remove(head);
+    if (unlikely(load_relaxed(&queued.used)))
+        forget_queued(head);
 }
 
 void call_start(void)
@@ -189,7 +124,7 @@ void call_push(struct callback_queue *queue, struct prudence_head *head,
     if (unlikely(!head || !func))
         os_panic("%s: the %s is NULL", what, head ? "function" : "head");
     if (unlikely(check_wanted)) {
-        if (!set_add(head))
+        if (!note_queued(head))
             os_panic("%s: head %p is queued already", what, (void *)head);
         check_reader_domain(queue->domain, head, what);
     }

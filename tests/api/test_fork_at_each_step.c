@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include <prudence/call.h>
+#include <prudence/hazard.h>
 #include <prudence/poll.h>
 #include <prudence/scm.h>
 
@@ -786,6 +787,36 @@ TEST(while_memory_comes_and_goes)
     };
 
     FORK_AT_ALL(paths);
+}
+
+/* --------------------------------------------------------------------------- retired objects */
+
+static struct prudence_hazard_head retired[OBJECTS];
+
+static void delete_none(struct prudence_hazard_head *head)
+{
+}
+
+static void retire_and_reclaim(void)
+{
+    for (unsigned i = 0; i < OBJECTS; i++)
+        prudence_hazard_retire(&retired[i], &retired[i], sizeof retired[i], delete_none);
+    prudence_hazard_reclaim();
+}
+
+static int none_waits(void)
+{
+    return prudence_hazard_reclaim() != 0;
+}
+
+TEST(while_retired_objects_are_looked_for)
+{
+    static const struct path path = {
+        .name = "objects are retired", .body = retire_and_reclaim, .in_child = none_waits};
+    unsigned all = fork_once(&path, STEPS_MOST, 0);
+
+    for (unsigned before = 0; before <= all; before += all / 50)
+        fork_once(&path, before, before % 2 ? INSIDE : 0);
 }
 
 TEST(while_somebody_waits_for_memory)

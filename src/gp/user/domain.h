@@ -265,6 +265,7 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   overrun.c         garbage past the limit
  *   hazard_slots.c    slots of hazard pointers
  *   hazard_names.c    looks at all of them
+ *   head_set.c        heads that wait, for check=1
  *   manual.c, phases.c, srcu.c, set.c, external.c, hazard.c   the other schemes
  *   hazard_retire.c   objects with deleters, beside all domains
  *   read_side.c       the read side out of line

@@ -173,36 +173,15 @@ static enum gp_tried hazard_ask(struct prudence_domain *domain, gp_cookie cookie
 
 /* ------------------------------------------------------------------------------------- sifting */
 
-/* Puts the objects that have one of the names last; returns the number of the others. */
-static unsigned put_named_last(const struct hazard_names *names, void **objects, unsigned count,
-                               size_t size)
-{
-    for (unsigned i = 0; i < count;) {
-        void *object = objects[i];
-
-        if (!hazard_names_have(names, object, size)) {
-            i++;
-            continue;
-        }
-        objects[i] = objects[--count];
-        objects[count] = object;
-    }
-    return count;
-}
-
 static unsigned hazard_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
                             unsigned count, size_t size)
 {
-    struct hazard_names names;
-    struct hazard_walk walk;
-    unsigned safe = count;
+    unsigned safe;
 
     gp_request(domain, cookie);
     hazard_make_barrier(domain, cookie.value, load_acquire(&domain->shared.sequence));
     add_relaxed(&domain->scans, 1);
-    hazard_names_begin(&walk);
-    while (hazard_names_take(&names, &walk))
-        safe = put_named_last(&names, objects, safe, size);
+    safe = hazard_names_sift(objects, count, size);
     hazard_slots_tell_over();
     if (safe < count)
         hazard_slots_reap();

@@ -10,6 +10,8 @@
  *
  * Locks: none. Any number of threads look at the same time.
  */
+#include <string.h>
+
 #include "gp/user/hazard_names.h"
 
 void hazard_names_begin(struct hazard_walk *walk)
@@ -105,14 +107,49 @@ static void insert(struct hazard_names *names, uintptr_t name)
     names->at[at] = name;
 }
 
-/* Takes the walk's next names. Returns false if there are no more. */
-bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk)
+static unsigned filter_bit(const struct hazard_filter *filter, uintptr_t address)
+{
+    return narrow(unsigned, (uint64_t)(address >> filter->shift) * UINT64_C(0x9e3779b97f4a7c15) >>
+                                (64 - HAZARD_FILTER_BITS));
+}
+
+static bool may_be_looked_for(const struct hazard_filter *filter, uintptr_t name)
+{
+    unsigned bit = filter_bit(filter, name);
+
+    return filter->bits[bit / 64] >> (bit % 64) & 1;
+}
+
+/* Begins a filter for objects of at most `most` bytes. */
+void hazard_filter_begin(struct hazard_filter *filter, size_t most)
+{
+    memset(filter->bits, 0, sizeof filter->bits);
+    for (filter->shift = 0; filter->shift < 63 && most > (size_t)1 << filter->shift;)
+        filter->shift++;
+}
+
+void hazard_filter_add(struct hazard_filter *filter, const void *object, size_t size)
+{
+    const uintptr_t ends[2] = {(uintptr_t)object, (uintptr_t)object + size - 1};
+
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned bit = filter_bit(filter, ends[i]);
+
+        filter->bits[bit / 64] |= UINT64_C(1) << bit % 64;
+    }
+}
+
+/* Takes the walk's next names, those that the filter lets through if there is one. Returns false if
+ * there are no more. */
+bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk,
+                       const struct hazard_filter *filter)
 {
     const void *name;
 
     names->count = 0;
     while (names->count < HAZARD_NAMES && hazard_names_next(walk, &name))
-        insert(names, (uintptr_t)name);
+        if (!filter || may_be_looked_for(filter, (uintptr_t)name))
+            insert(names, (uintptr_t)name);
     return names->count > 0;
 }
 
@@ -130,6 +167,72 @@ bool hazard_names_have(const struct hazard_names *names, const void *object, siz
             high = middle;
     }
     return low < names->count && names->at[low] - (uintptr_t)object < size;
+}
+
+/* What an object of hazard_names_sift() covers. */
+struct extent {
+    const void *object;
+    size_t size;
+};
+
+static struct extent extent_of(const void *object, size_t size)
+{
+    const struct prudence_hazard_head *head = object;
+
+    return size ? (struct extent){object, size} : (struct extent){head->object, head->size};
+}
+
+/* Puts the objects that have one of the names last; returns the number of the others. */
+static unsigned put_named_last(const struct hazard_names *names, void **objects, unsigned count,
+                               size_t size)
+{
+    for (unsigned i = 0; i < count;) {
+        void *object = objects[i];
+        struct extent extent = extent_of(object, size);
+
+        if (!hazard_names_have(names, extent.object, extent.size)) {
+            i++;
+            continue;
+        }
+        objects[i] = objects[--count];
+        objects[count] = object;
+    }
+    return count;
+}
+
+static void filter_all(struct hazard_filter *filter, void **objects, unsigned count, size_t size)
+{
+    size_t most = size;
+
+    for (unsigned i = 0; i < count; i++)
+        most = max_size(most, extent_of(objects[i], size).size);
+    hazard_filter_begin(filter, most);
+    for (unsigned i = 0; i < count; i++) {
+        struct extent extent = extent_of(objects[i], size);
+
+        hazard_filter_add(filter, extent.object, extent.size);
+    }
+}
+
+/* Looks at all slots. Puts the objects that are named last, and returns the number of the others.
+ * `size` 0: `objects` are heads, which have the address and the size of an object. After the first
+ * names a filter keeps a look at 100,000 slots short. */
+unsigned hazard_names_sift(void **objects, unsigned count, size_t size)
+{
+    struct hazard_filter filter UNINITIALIZED;
+    struct hazard_names names UNINITIALIZED;
+    struct hazard_walk walk;
+    bool filtered = false;
+
+    hazard_names_begin(&walk);
+    while (hazard_names_take(&names, &walk, filtered ? &filter : NULL)) {
+        count = put_named_last(&names, objects, count, size);
+        if (filtered || names.count < HAZARD_NAMES)
+            continue;
+        filtered = true;
+        filter_all(&filter, objects, count, size);
+    }
+    return count;
 }
 
 /* Returns whether a slot that this thread may use names an address in the object. */

@@ -35,10 +35,23 @@ struct hazard_watch {
 void hazard_watch_begin(struct hazard_watch *watch);
 bool hazard_watch_is_over(struct hazard_watch *watch);
 
+#define HAZARD_FILTER_BITS 16
+
+/* Drops most names that are in none of some objects. A bit for each of the 2^shift bytes that an
+ * object of at most that size is in, by hash. */
+struct hazard_filter {
+    unsigned shift;
+    uint64_t bits[(1 << HAZARD_FILTER_BITS) / 64];
+};
+
 void hazard_names_begin(struct hazard_walk *walk);
 const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const void **name);
-bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk);
+void hazard_filter_begin(struct hazard_filter *filter, size_t most);
+void hazard_filter_add(struct hazard_filter *filter, const void *object, size_t size);
+bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk,
+                       const struct hazard_filter *filter);
 bool hazard_names_have(const struct hazard_names *names, const void *object, size_t size);
+unsigned hazard_names_sift(void **objects, unsigned count, size_t size);
 bool hazard_names_protect(const void *object, size_t size);
 bool hazard_names_any(void);
 

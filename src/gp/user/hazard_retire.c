@@ -3,77 +3,186 @@
  * Objects with deleters that wait until no slot names them (prudence_hazard_retire), whatever
  * memory they are in.
  *
- * They wait on one stack of the process, which threads push to, and which a thread that calls
- * deleters takes as a whole; so no element is popped while another thread looks at it. What is
- * named goes back. A look is due when enough wait that a membarrier and a look cost little for
- * each.
+ * An object waits in `retired` until a thread looks for names. The look puts it into `safe_heads`,
+ * or back if it is named. A look is due when so much waits that a membarrier and a look cost little
+ * for each object. Then threads that retire delete what is safe, a handful at a time, and look if
+ * nothing is. So what waits has a bound, also if a thread loses its CPU between two deleters, or
+ * during a look: the others wait for that look, which waits for no thread.
  *
- * Locks: none. Nothing is held while a deleter runs. A thread in a deleter pushes only, so deleters
- * do not nest.
+ * Locks: `look_lock` for a look; within it, and alone, `retired_lock` for the lists. None is held
+ * while a deleter runs. A deleter that retires only adds to the list, so deleters do not nest.
  */
 #include "gp/user/domain.h"
 #include "gp/user/hazard.h"
 #include "gp/user/hazard_names.h"
+#include "gp/user/hazard_retire.h"
+#include "gp/user/head_set.h"
 
-#define DUE_OBJECTS 1024
-#define DUE_BYTES   ((size_t)1 << 20)
+#define DUE_OBJECTS  1024
+#define DUE_BYTES    ((size_t)1 << 20)
+#define HAND_OBJECTS 8 /* that a thread takes from `safe_heads` at a time */
+#define HAND_BYTES   ((size_t)8 << 10)
+#define GROUP        512 /* objects that a look at all slots is for */
 
-static struct prudence_hazard_head *retired;    /* pushed by compare-and-swap */
-static uint64_t retired_objects, retired_bytes; /* in `retired`, or about to be; atomic */
-/* The next look; hints, atomic. */
-static uint64_t due_objects = DUE_OBJECTS, due_retired_bytes = DUE_BYTES;
-static __thread bool deleting __attribute__((tls_model("initial-exec")));
-
-/* Pushes a list. Release, by the compare-and-swap, of what the caller wrote to the heads. */
-static void push(struct prudence_hazard_head *first, struct prudence_hazard_head *last)
-{
-    struct prudence_hazard_head *below = load_relaxed(&retired);
-
-    do
-        last->next = below;
-    while (!compare_exchange(&retired, &below, first));
-}
-
-/* Lists of heads, by whether they have a name. */
+/* First in, first out. */
 struct heads {
-    struct prudence_hazard_head *safe, *named, *last_named;
+    struct prudence_hazard_head *first, *last;
+    uint64_t objects, bytes;
 };
 
-static void keep(struct heads *heads, struct prudence_hazard_head *head)
+static struct os_lock look_lock = OS_LOCK_INIT(OS_RANK_LOOK);
+static struct os_lock retired_lock = OS_LOCK_INIT(OS_RANK_RETIRED);
+
+/* Under retired_lock, but the objects in `looked_for` belong to the holder of look_lock. */
+static struct heads retired, looked_for, safe_heads;
+static uint64_t named_objects, named_bytes; /* found by the last look */
+static struct head_set retired_set;         /* with check=1 */
+
+static __thread bool deleting __attribute__((tls_model("initial-exec")));
+
+static void append_head(struct heads *heads, struct prudence_hazard_head *head)
 {
-    if (!heads->named)
-        heads->last_named = head;
-    head->next = heads->named;
-    heads->named = head;
+    head->next = NULL;
+    if (heads->last)
+        heads->last->next = head;
+    else
+        heads->first = head;
+    heads->last = head;
+    heads->objects++;
+    heads->bytes += head->size;
 }
 
-static void sift_heads(struct heads *heads, const struct hazard_names *names)
+static void append_heads(struct heads *heads, const struct heads *more)
 {
-    struct prudence_hazard_head *head = heads->safe, *next;
+    if (!more->first)
+        return;
+    if (heads->last)
+        heads->last->next = more->first;
+    else
+        heads->first = more->first;
+    heads->last = more->last;
+    heads->objects += more->objects;
+    heads->bytes += more->bytes;
+}
 
-    for (heads->safe = NULL; head; head = next) {
-        next = head->next;
-        if (hazard_names_have(names, head->object, head->size)) {
-            keep(heads, head);
-        } else {
-            head->next = heads->safe;
-            heads->safe = head;
+/* Named objects do not count, and as many as were named may wait, so that a look that finds many
+ * names is rare. */
+static bool is_due(void)
+{
+    uint64_t objects = retired.objects + looked_for.objects + safe_heads.objects - named_objects;
+    uint64_t bytes = retired.bytes + looked_for.bytes + safe_heads.bytes - named_bytes;
+
+    return objects >= max_size(DUE_OBJECTS, named_objects) ||
+           bytes >= max_size(DUE_BYTES, named_bytes);
+}
+
+/* --------------------------------------------------------------------------------------- misuse */
+
+static void retired_twice(const struct prudence_hazard_head *head)
+{
+    os_panic(
+        "prudence_hazard_retire: the head %p, of the object %p, was retired before, and waits "
+        "still; retire each object once",
+        (const void *)head, head->object);
+}
+
+static void lists_differ(uint64_t objects, uint64_t linked)
+{
+    os_panic(
+        "prudence_hazard_retire: of %llu objects that wait, %llu are linked: a head was retired "
+        "twice, or written to while it waited (check=1 finds the former)",
+        (unsigned long long)objects, (unsigned long long)linked);
+}
+
+/* ---------------------------------------------------------------------------------------- looks */
+
+/* Looks for the names of a group of heads. */
+static void sift_group(void **group, unsigned count, struct heads *unnamed, struct heads *named)
+{
+    unsigned kept = hazard_names_sift(group, count, 0);
+
+    for (unsigned i = 0; i < count; i++)
+        append_head(i < kept ? unnamed : named, group[i]);
+}
+
+/* Sifts objects that were retired before. A head that was added twice in a row links to itself; one
+ * that was added twice has cut the list. */
+static void sift_heads(const struct heads *heads, struct heads *unnamed, struct heads *named)
+{
+    struct prudence_hazard_head *head = heads->first;
+    uint64_t linked = 0;
+    void *group[GROUP];
+
+    hazard_barrier();
+    while (head) {
+        unsigned count = 0;
+
+        for (; head && count < GROUP; head = head->next) {
+            if (unlikely(head->next == head))
+                retired_twice(head);
+            group[count++] = head;
         }
+        linked += count;
+        sift_group(group, count, unnamed, named);
     }
+    if (unlikely(linked != heads->objects))
+        lists_differ(heads->objects, linked);
+    hazard_slots_tell_over();
 }
 
-/* Counts the objects of a list as gone, and makes the next look due when as much has come again as
- * this one was due for. */
-static void count_gone(const struct prudence_hazard_head *head)
+/* Looks for names, if that is due or `anyway`. Returns how many objects are safe_heads. */
+static uint64_t look_for_names(bool anyway)
 {
-    uint64_t objects = 0, bytes = 0;
+    struct heads unnamed = {0}, named = {0};
+    uint64_t found;
 
-    for (; head; head = head->next) {
-        objects++;
-        bytes += head->size;
+    os_lock_take(&look_lock);
+    os_lock_take(&retired_lock);
+    if (anyway || is_due()) {
+        looked_for = retired;
+        retired = (struct heads){0};
     }
-    store_relaxed(&due_objects, sub_relaxed(&retired_objects, objects) - objects + DUE_OBJECTS);
-    store_relaxed(&due_retired_bytes, sub_relaxed(&retired_bytes, bytes) - bytes + DUE_BYTES);
+    os_lock_release(&retired_lock);
+    if (looked_for.first)
+        sift_heads(&looked_for, &unnamed, &named);
+    os_lock_take(&retired_lock);
+    if (looked_for.first) {
+        looked_for = (struct heads){0};
+        named_objects = named.objects;
+        named_bytes = named.bytes;
+        append_heads(&retired, &named);
+        append_heads(&safe_heads, &unnamed);
+    }
+    found = safe_heads.objects;
+    os_lock_release(&retired_lock);
+    os_lock_release(&look_lock);
+    if (named.first)
+        hazard_slots_reap();
+    return found;
+}
+
+/* ------------------------------------------------------------------------------------- deleters */
+
+/* Takes some safe objects; none if `while_due` and nothing is due. */
+static struct heads take_hand(uint64_t most, bool while_due)
+{
+    struct heads hand = {0};
+
+    os_lock_take(&retired_lock);
+    while (safe_heads.first && hand.objects < most && hand.objects < HAND_OBJECTS &&
+           hand.bytes < HAND_BYTES && !(while_due && !is_due())) {
+        struct prudence_hazard_head *head = safe_heads.first;
+
+        safe_heads.first = head->next;
+        if (!safe_heads.first)
+            safe_heads.last = NULL;
+        safe_heads.objects--;
+        safe_heads.bytes -= head->size;
+        append_head(&hand, head);
+        head_set_remove(&retired_set, head);
+    }
+    os_lock_release(&retired_lock);
+    return hand;
 }
 
 static void delete_all(struct prudence_hazard_head *head)
@@ -89,48 +198,59 @@ static void delete_all(struct prudence_hazard_head *head)
     deleting = false;
 }
 
-static void reclaim(void)
+static void delete_safe(uint64_t most, bool while_due)
 {
-    struct heads heads = {.safe = exchange_acquire(&retired, NULL)};
-    struct hazard_names names;
-    struct hazard_walk walk;
+    struct heads hand;
 
-    if (!heads.safe)
-        return;
-    tell_acquire(&retired);
-    hazard_barrier();
-    hazard_names_begin(&walk);
-    while (hazard_names_take(&names, &walk))
-        sift_heads(&heads, &names);
-    hazard_slots_tell_over();
-    if (heads.named) {
-        push(heads.named, heads.last_named);
-        hazard_slots_reap();
-    }
-    count_gone(heads.safe);
-    delete_all(heads.safe);
+    do {
+        hand = take_hand(most, while_due);
+        delete_all(hand.first);
+        most -= hand.objects;
+    } while (hand.objects);
 }
 
 void prudence_hazard_retire(struct prudence_hazard_head *head, const void *object, size_t size,
                             void (*func)(struct prudence_hazard_head *head))
 {
-    uint64_t objects, bytes;
+    bool due;
 
+    os_lock_take(&retired_lock);
+    if (unlikely(load_relaxed(&hazard_slots_check)) && !head_set_add(&retired_set, head)) {
+        os_lock_release(&retired_lock);
+        retired_twice(head);
+    }
     *head =
         (struct prudence_hazard_head){.object = object, .size = max_size(size, 1), .func = func};
-    objects = add_relaxed(&retired_objects, 1) + 1;
-    bytes = add_relaxed(&retired_bytes, head->size) + head->size;
-    tell_release(&retired);
-    push(head, head);
-    if (unlikely(objects >= load_relaxed(&due_objects) ||
-                 bytes >= load_relaxed(&due_retired_bytes)) &&
-        !deleting)
-        reclaim();
+    append_head(&retired, head);
+    due = is_due();
+    os_lock_release(&retired_lock);
+    if (likely(!due) || deleting)
+        return;
+    delete_safe(UINT64_MAX, true);
+    delete_safe(look_for_names(false), false);
 }
 
 size_t prudence_hazard_reclaim(void)
 {
+    uint64_t left;
+
     if (!deleting)
-        reclaim();
-    return load_relaxed(&retired_objects);
+        delete_safe(look_for_names(true), false);
+    os_lock_take(&retired_lock);
+    left = retired.objects + looked_for.objects + safe_heads.objects;
+    os_lock_release(&retired_lock);
+    return left;
+}
+
+/* A child finds the lists whole. What another thread had taken is lost, and does not count. */
+void hazard_retire_fork_prepare(void)
+{
+    os_lock_take_for_fork(&look_lock);
+    os_lock_take_for_fork(&retired_lock);
+}
+
+void hazard_retire_fork_done(void)
+{
+    os_lock_release_from_fork(&retired_lock);
+    os_lock_release_from_fork(&look_lock);
 }

@@ -2,10 +2,11 @@
 /*
  * Domains and readers at the start of the process, when options are set, at a fork, and at the end.
  *
- * From prepare to done, fork holds readers_lock and the lock of the stall hook (stall.c), and has
- * the schemes pause.
+ * From prepare to done, fork holds readers_lock, the lock of the stall hook (stall.c) and those of
+ * retired objects (hazard_retire.c), and has the schemes pause.
  */
 #include "gp/user/domain.h"
+#include "gp/user/hazard_retire.h"
 #include "gp/user/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/reader_exit.h"
@@ -71,6 +72,7 @@ void gp_fork_prepare(void)
 
     os_lock_take_for_fork(&readers_lock);
     stall_fork_prepare();
+    hazard_retire_fork_prepare();
     list_for_each(item, &readers_domains)
     {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
@@ -91,6 +93,7 @@ void gp_fork_done(void)
         if (domain->scheme->fork_parent)
             domain->scheme->fork_parent(domain);
     }
+    hazard_retire_fork_done();
     stall_fork_done();
     os_lock_release_from_fork(&readers_lock);
 }

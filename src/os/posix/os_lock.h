@@ -27,6 +27,8 @@ enum os_lock_rank {
     OS_RANK_HEAP,
     OS_RANK_READERS,
     OS_RANK_STALL,     /* protects the program's hook; not held while that runs */
+    OS_RANK_LOOK,      /* a look for the names of retired objects */
+    OS_RANK_RETIRED,   /* the lists of retired objects */
     OS_RANK_CALLBACKS, /* the lists of callback queues */
     OS_RANK_CALL_SET,  /* the set of queued heads */
     OS_RANK_CACHES,

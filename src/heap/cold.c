@@ -137,9 +137,9 @@ static struct prudence_cache *cold_disown(struct slab *slab, void *object, const
 {
     struct prudence_cache **place = cold_owner_of(slab, object), *owner = load_relaxed(place);
 
-    if (unlikely(!owner))
+    if (unlikely(!owner || slab_owner_is_past(owner)))
         misuse_report_double(slab, object, false, what);
-    store_relaxed(place, (struct prudence_cache *)NULL);
+    store_relaxed(place, slab_owner_past(owner));
     return owner;
 }
 
@@ -164,7 +164,7 @@ struct slab *cold_slab_of(const struct prudence_cache *cache, const void *object
     if (!slab || !(slab->cache->flags & CACHE_COMMON))
         return NULL;
     owner = load_relaxed(cold_owner_of(slab, object));
-    if (unlikely(owner && owner != cache)) {
+    if (unlikely(owner && !slab_owner_is_past(owner) && owner != cache)) {
         os_report("%s: %p belongs to cache '%s', not to '%s'", what, object, owner->name,
                   cache->name);
         misuse_explain_and_abort(slab, object);

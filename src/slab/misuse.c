@@ -6,6 +6,7 @@
 #include "slab/misuse.h"
 
 #include "os/os.h"
+#include "slab/all_caches.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
 
@@ -13,6 +14,43 @@ void misuse_explain_and_abort(const struct slab *slab, const void *object)
 {
     extensions_explain(slab, object);
     os_abort();
+}
+
+/* Returns whether the cache is there still. Reports call this under any lock. */
+static bool is_in_a_list(const struct prudence_cache *cache)
+{
+    const struct list *item;
+    bool found = false;
+
+    if (!os_lock_try(&slab_caches_lock))
+        return false;
+    list_for_each(item, &slab_caches)
+    {
+        found |= list_entry(item, struct prudence_cache, link) == cache;
+    }
+    list_for_each(item, &slab_cold_caches)
+    {
+        found |= list_entry(item, struct prudence_cache, link) == cache;
+    }
+    os_lock_release(&slab_caches_lock);
+    return found;
+}
+
+/* Returns the name of the object's cache, which is not the slab's if caches share the slab. The
+ * structure of a past owner may be gone, or that of a later cache, most likely of another size. */
+static const char *name_of_cache(const struct slab *slab, const void *object)
+{
+    const struct prudence_cache *owner = slab->cache;
+
+    if (slab->cache->flags & CACHE_COMMON && slab_offset(slab, object) < slab->bytes &&
+        slab_index(slab, object) < slab->capacity)
+        owner = load_relaxed(&slab_owners(slab)[slab_index(slab, object)]);
+    if (slab_owner_is_past(owner)) {
+        owner = slab_owner_of_past(owner);
+        if (!is_in_a_list(owner) || owner->common != slab->cache)
+            owner = NULL;
+    }
+    return owner ? owner->name : slab->cache->name;
 }
 
 static void report_place(const struct slab *slab, const void *object, const char *what)
@@ -25,7 +63,7 @@ static void report_place(const struct slab *slab, const void *object, const char
                   slab->cache->name);
     else
         os_report("%s: %p points into an object of cache '%s', %zu bytes after its start %p", what,
-                  object, slab->cache->name, (size_t)(offset % stride),
+                  object, name_of_cache(slab, object), (size_t)(offset % stride),
                   (const void *)((const char *)object - offset % stride));
 }
 
@@ -42,9 +80,9 @@ struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void 
             "%s: foreign pointer %p is not memory of this allocator (cache '%s'); free it with the "
             "allocator that it came from",
             what, object, cache ? cache->name : "any");
-    else if (cache && slab->cache != cache)
-        os_report("%s: %p belongs to cache '%s', not to '%s'", what, object, slab->cache->name,
-                  cache->name);
+    else if (cache && name_of_cache(slab, object) != cache->name)
+        os_report("%s: %p belongs to cache '%s', not to '%s'", what, object,
+                  name_of_cache(slab, object), cache->name);
     else
         report_place(slab, object, what);
     misuse_explain_and_abort(slab, object);
@@ -53,15 +91,15 @@ struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void 
 void misuse_describe_double(const struct slab *slab, const void *object, bool latent,
                             const char *what)
 {
-    os_report("%s: double free: %p of cache '%s' is already %s", what, object, slab->cache->name,
-              latent ? "deferred and not yet safe" : "free");
+    os_report("%s: double free: %p of cache '%s' is already %s", what, object,
+              name_of_cache(slab, object), latent ? "deferred and not yet safe" : "free");
     extensions_explain(slab, object);
 }
 
 void misuse_describe_not_live(const struct slab *slab, const void *object, bool latent,
                               const char *what)
 {
-    os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
+    os_report("%s: %p of cache '%s' is already %s", what, object, name_of_cache(slab, object),
               latent ? "deferred and not yet safe" : "free");
     extensions_explain(slab, object);
 }

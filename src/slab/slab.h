@@ -63,11 +63,26 @@ static inline uint64_t *slab_next_bits(struct slab *slab)
     return slab->bits + (size_t)2 * bits_words(slab->capacity);
 }
 
-/* Returns, for each object, the cold cache that it, or NULL if the object is not live; each is
- * atomic. Slabs of CACHE_COMMON only. */
-static inline struct prudence_cache **slab_owners(struct slab *slab)
+/* Returns, for each object, the cold cache that has it; NULL, or for reports the one that had it
+ * last, marked, if the object is not live. Each is atomic. Slabs of CACHE_COMMON only. */
+static inline struct prudence_cache **slab_owners(const struct slab *slab)
 {
     return (struct prudence_cache **)(slab->bits + (size_t)3 * bits_words(slab->capacity));
+}
+
+static inline struct prudence_cache *slab_owner_past(const struct prudence_cache *owner)
+{
+    return (struct prudence_cache *)((uintptr_t)owner | 1);
+}
+
+static inline bool slab_owner_is_past(const struct prudence_cache *owner)
+{
+    return (uintptr_t)owner & 1;
+}
+
+static inline const struct prudence_cache *slab_owner_of_past(const struct prudence_cache *past)
+{
+    return (const struct prudence_cache *)((uintptr_t)past & ~(uintptr_t)1);
 }
 
 static inline uint64_t slab_offset(const struct slab *slab, const void *object)

@@ -258,6 +258,22 @@ static void free_inside(void *object)
     prudence_free((char *)object + 8);
 }
 
+static void free_inside_by_cache(void *cache)
+{
+    prudence_cache_free(cache, (char *)allocate(cache) + 8);
+}
+
+/* The name went with the cache. */
+static void free_after_destruction(void *unused)
+{
+    struct prudence_cache *cache = create_cold(64);
+    void *object = allocate(cache);
+
+    prudence_cache_free(cache, object);
+    destroy(cache);
+    prudence_free(object);
+}
+
 static void use_destroyed(void *cache)
 {
     prudence_cache_destroy(cache);
@@ -270,10 +286,13 @@ COLD_TEST(misuse_is_found)
     void *object = allocate(cache);
 
     expect_death(free_of_other, object, "belongs to cache 'cold', not to 'cold'", NULL, NULL);
-    expect_death(free_twice, object, "double free", "'common-64'", NULL);
-    expect_death(defer_twice, object, "double free", "'common-64'", NULL);
-    expect_death(free_deferred_one, object, "double free", "'common-64'", NULL);
-    expect_death(free_inside, object, "8 bytes after its start", NULL, NULL);
+    expect_death(free_twice, object, "double free", "of cache 'cold'", NULL);
+    expect_death(defer_twice, object, "double free", "of cache 'cold'", NULL);
+    expect_death(free_deferred_one, object, "double free", "of cache 'cold'", NULL);
+    expect_death(free_inside, object, "object of cache 'cold', 8 bytes after its start", NULL,
+                 NULL);
+    expect_death(free_inside_by_cache, cache, "object of cache 'cold', 8 bytes", NULL, NULL);
+    expect_death(free_after_destruction, NULL, "double free", "of cache 'common-64'", NULL);
     prudence_cache_free(cache, object);
     expect_death(use_destroyed, cache, "cache 'cold'", "was destroyed", NULL);
     destroy(cache);

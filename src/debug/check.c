@@ -62,8 +62,8 @@ void check_state_change(const struct slab *slab, const void *object, enum object
     while (state_of_word(word) == from)
         if (compare_exchange(place, &word, word_after(word, to, trace)))
             return;
-    os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
-              names[state_of_word(word)]);
+    os_report_misuse("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
+                     names[state_of_word(word)]);
     misuse_explain_and_abort(slab, object);
 }
 

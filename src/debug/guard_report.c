@@ -91,14 +91,14 @@ void guard_report_fault(const struct os_fault *fault)
         return;
     slot = slot_about(fault->address);
     if (!slot || slot->state == GUARD_UNUSED) {
-        os_report(
+        os_report_misuse(
             "wild %s of %p, in a part of the pool of guarded objects that has held no object yet",
             accesses[fault->access], fault->address);
         print_access(fault);
         return;
     }
-    os_report("%s: %s of %p", kind_of(slot, fault->address), accesses[fault->access],
-              fault->address);
+    os_report_misuse("%s: %s of %p", kind_of(slot, fault->address), accesses[fault->access],
+                     fault->address);
     print_place(slot, fault->address);
     print_access(fault);
     check_print_word(guard_slot_word(slot));
@@ -106,8 +106,8 @@ void guard_report_fault(const struct os_fault *fault)
 
 void guard_report_damage(const struct guard_slot *slot, const char *byte)
 {
-    os_report("%s: write of %p, found after the object was freed",
-              byte < slot->object ? "underflow" : "overflow", (const void *)byte);
+    os_report_misuse("%s: write of %p, found after the object was freed",
+                     byte < slot->object ? "underflow" : "overflow", (const void *)byte);
     print_place(slot, byte);
     check_print_word(guard_slot_word(slot));
     os_abort();
@@ -119,7 +119,7 @@ void guard_report_freed(const void *object, const char *what)
 
     if (!slot || slot->state != GUARD_FREED || slot->object != object)
         return;
-    os_report("%s: %p of cache '%s' is already free", what, object, slot->cache_name);
+    os_report_misuse("%s: %p of cache '%s' is already free", what, object, slot->cache_name);
     misuse_explain_and_abort(NULL, object);
 }
 

@@ -331,11 +331,12 @@ static void large_guard_explain(const struct slab *slab, const void *pointer)
 static void report_live(const struct slab *slab, const char *address)
 {
     if (address < slab->base)
-        os_report("underflow: access of %p, %zu bytes before the large block %p of %zu bytes",
-                  (const void *)address, (size_t)(slab->base - address), (const void *)slab->base,
-                  slab_usable_bytes(slab));
+        os_report_misuse(
+            "underflow: access of %p, %zu bytes before the large block %p of %zu bytes",
+            (const void *)address, (size_t)(slab->base - address), (const void *)slab->base,
+            slab_usable_bytes(slab));
     else
-        os_report(
+        os_report_misuse(
             "overflow: access of %p, %zu bytes after the start of the large block %p of %zu bytes",
             (const void *)address, (size_t)(address - slab->base), (const void *)slab->base,
             slab_usable_bytes(slab));
@@ -347,11 +348,11 @@ void large_guard_look_at_fault(const struct os_fault *fault)
     const struct rest *rest = slab ? NULL : rest_at(fault->address);
 
     if (slab && slab->cache->flags & CACHE_CLOSED)
-        os_report("access of %p, an object of 0 bytes (malloc(0))", fault->address);
+        os_report_misuse("access of %p, an object of 0 bytes (malloc(0))", fault->address);
     else if (slab && has_large_guard(slab))
         report_live(slab, fault->address);
     else if (rest)
-        os_report(
+        os_report_misuse(
             "use after free: access of %p, in a large block of %zu bytes at %p that was freed",
             fault->address, rest->size, (const void *)(rest->pages + rest->front));
 }

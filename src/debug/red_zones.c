@@ -126,12 +126,12 @@ red_zones_report(const struct slab *slab, const char *object, const char *byte, 
     size_t size = red_zones_size_asked(slab, object);
 
     if (byte < object)
-        os_report(
+        os_report_misuse(
             "underflow: the byte %zu before the %zu-byte object %p of cache '%s' was written; "
             "found by: %s",
             (size_t)(object - byte), size, (const void *)object, slab->cache->name, what);
     else
-        os_report(
+        os_report_misuse(
             "overflow: the byte %zu after the %zu-byte object %p of cache '%s' was written; found "
             "by: %s",
             (size_t)(byte - object) - size, size, (const void *)object, slab->cache->name, what);

@@ -47,7 +47,7 @@ void cache_life_refuse(const struct prudence_cache *cache, const char *what)
 {
     if (!cache)
         os_panic("%s: the cache is NULL", what);
-    os_report("%s: cache '%s' (%p) was destroyed", what, cache->name, (const void *)cache);
+    os_report_misuse("%s: cache '%s' (%p) was destroyed", what, cache->name, (const void *)cache);
     stack_depot_print("called by:", stack_depot_here());
     for (unsigned i = 0; i < GRAVES; i++)
         if (cache_graves[i].cache == cache)

@@ -165,8 +165,8 @@ struct slab *cold_slab_of(const struct prudence_cache *cache, const void *object
         return NULL;
     owner = load_relaxed(cold_owner_of(slab, object));
     if (unlikely(owner && !slab_owner_is_past(owner) && owner != cache)) {
-        os_report("%s: %p belongs to cache '%s', not to '%s'", what, object, owner->name,
-                  cache->name);
+        os_report_misuse("%s: %p belongs to cache '%s', not to '%s'", what, object, owner->name,
+                         cache->name);
         misuse_explain_and_abort(slab, object);
     }
     return slab;

@@ -227,8 +227,8 @@ static bool size_is_possible(const struct slab *slab, const void *object, size_t
 static void __attribute__((noreturn))
 report_size(struct slab *slab, const void *object, size_t size, const char *what)
 {
-    os_report("%s: %p of cache '%s' has %zu bytes, and the size %zu is wrong", what, object,
-              slab->cache->name, object_usable(slab, object), size);
+    os_report_misuse("%s: %p of cache '%s' has %zu bytes, and the size %zu is wrong", what, object,
+                     slab->cache->name, object_usable(slab, object), size);
     misuse_explain_and_abort(slab, object);
 }
 

@@ -311,13 +311,13 @@ static uint64_t live(const struct chunk *chunk, const void *object, const char *
     waits = load_acquire(&chunk->waiting) & bit || waits;
 
     if (offset & (((uintptr_t)1 << chunk->shift) - 1))
-        os_report(
+        os_report_misuse(
             "%s: %p points into a block that malloc gave to a nested call, %zu bytes after its "
             "start",
             what, object, (size_t)(offset & (((uintptr_t)1 << chunk->shift) - 1)));
     else if (waits || !(load_relaxed(&chunk->used) & bit))
-        os_report("%s: %p, a block that malloc gave to a nested call, is already %s", what, object,
-                  waits ? "deferred and not yet safe" : "free");
+        os_report_misuse("%s: %p, a block that malloc gave to a nested call, is already %s", what,
+                         object, waits ? "deferred and not yet safe" : "free");
     else
         return bit;
     os_misuse();

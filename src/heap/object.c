@@ -82,8 +82,9 @@ static __attribute__((noinline)) struct slab *object_report(const struct prudenc
     if (guard_interval)
         guard_report_freed(object, what);
     if (nested_has(object)) {
-        os_report("%s: %p was allocated by a nested call of malloc, so it belongs to no cache",
-                  what, object);
+        os_report_misuse(
+            "%s: %p was allocated by a nested call of malloc, so it belongs to no cache", what,
+            object);
         os_misuse();
     }
     return misuse_checked_slab(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);

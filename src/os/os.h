@@ -260,6 +260,8 @@ unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t pat
 /* --- messages: one line each on standard error, without allocating. os_system.h has os_panic
  * and os_abort, which do not return. --- */
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for a misuse, after which a process ends. */
+void os_report_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #ifdef PRUDENCE_DEBUG
 #define debug_assert(condition)                                                                    \

@@ -12,6 +12,7 @@
 #include "process.h"
 #include "runtime/option_file.h"
 #include "runtime/options.h"
+#include "runtime/report_file.h"
 #include "runtime/signals.h"
 #include "runtime/summary.h"
 
@@ -40,6 +41,14 @@ bool dump_set_file(const char *path)
     return option_file_set(&dump_file, path);
 }
 
+static void dump_to(int fd, void (*close_it)(int))
+{
+    if (fd < 0)
+        return;
+    prudence_dump(fd);
+    close_it(fd);
+}
+
 void dump_at_signal(uint64_t choice)
 {
     const char *name = load_acquire(&dump_file.path);
@@ -51,7 +60,8 @@ void dump_at_signal(uint64_t choice)
             "option 'dump_file': '%s' cannot be opened (error %d%s); the dump goes to standard "
             "error",
             name, errno, option_file_hint(errno));
-    prudence_dump(fd < 0 ? STDERR_FILENO : fd);
     if (fd >= 0)
-        option_file_close(fd);
+        dump_to(fd, option_file_close);
+    else
+        dump_to(report_file_open(), report_file_close);
 }

@@ -17,6 +17,7 @@
 
 #include <prudence/stats.h>
 
+#include "mapping.h"
 #include "os/os.h"
 #include "posix.h"
 #include "runtime/options.h"
@@ -82,14 +83,14 @@ static void print(int fd)
         print_all(fd);
 }
 
-/* Returns the descriptor to print to, or -1. With sandbox=1 fstat is not allowed; the duplicate is
- * trusted, because no other file is likely to have such a high number. */
+/* Returns the descriptor to print to, or -1. With sandbox=1 fstat is not allowed; then a descriptor
+ * is good that is no database (report_place.c). */
 static int where_to_print(void)
 {
     bool asks = load_relaxed(&os_calls) != OS_CALLS_FEW;
     int fd = duplicate >= 0 && (!asks || is_our_stderr(duplicate)) ? duplicate : STDERR_FILENO;
 
-    return !asks || is_our_stderr(fd) ? fd : -1;
+    return (asks ? is_our_stderr(fd) : mapping_refuses_file(fd)) ? fd : -1;
 }
 
 /* Runs after the destructors of the code that uses the library, because priority 101 comes last. */

@@ -35,6 +35,7 @@
 #include "rcu/call.h"
 #include "runtime/options.h"
 #include "runtime/sandbox.h"
+#include "runtime/report_file.h"
 #include "runtime/signals.h"
 #include "runtime/spelling.h"
 #include "scm/settings.h"
@@ -318,6 +319,7 @@ static const struct option options[] = {
     {CHOICE("export", "0, 1, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", exports), .set = set_export},
     {TEXT("profile_file", "a path of at most 127 bytes; %p: the process's id",
           profile_dump_set_file)},
+    {TEXT("report_file", "a path of at most 127 bytes; %p: the process's id", report_file_set)},
     {CHOICE("profile_signal", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps),
      .set = set_profile_signal},
     {SWITCH("drop_deepbind"), .flag = &option_drop_deepbind},

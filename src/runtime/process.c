@@ -20,6 +20,7 @@
 #include "rcu/call.h"
 #include "rcu/destruct_worker.h"
 #include "rseq_area.h"
+#include "report.h"
 #include "runtime/extensions.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
@@ -63,6 +64,7 @@ static void start_the_only_copy(void)
 static void start_system(void)
 {
     posix_rseq_area_start();
+    posix_report_start();
     posix_page_size_start();
     posix_cpu_start();
     posix_threads_start();

@@ -25,6 +25,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/set.h"
 #include "process.h"
+#include "report.h"
 #include "runtime/reader_stats.h"
 #include "runtime/stats.h"
 #include "slab/all_caches.h"
@@ -324,6 +325,18 @@ static void summary_print_percpu(struct output *output)
                      os_percpu_why_not);
 }
 
+static void print_losses(struct output *output)
+{
+    uint64_t too_many = load_relaxed(&posix_report_losses.too_many);
+    uint64_t no_place = load_relaxed(&posix_report_losses.no_place);
+
+    if (too_many || no_place)
+        output_print(output,
+                     "messages not written: %llu because there were too many of a kind, %llu "
+                     "because descriptor 2 is no place for them (option report_file names one)\n",
+                     (unsigned long long)too_many, (unsigned long long)no_place);
+}
+
 static SEPARATE void summary_print_totals(struct output *output, const struct holders *holders)
 {
     struct prudence_stats totals;
@@ -333,6 +346,7 @@ static SEPARATE void summary_print_totals(struct output *output, const struct ho
     summary_print_percpu(output);
     print_pages(output, &totals, holders);
     print_waits(output, &totals);
+    print_losses(output);
 }
 
 void summary_print(struct output *output, bool json)
@@ -359,6 +373,7 @@ void summary_print_without_locks(struct output *output)
     if (stats_of_memory_without_locks(&totals))
         print_pages(output, &totals, NULL);
     print_waits(output, &totals);
+    print_losses(output);
     output_text(
         output,
         "caches are not named: this thread was interrupted inside the library, and may hold "

@@ -18,7 +18,7 @@
 static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab *slab,
                                                               const void *object)
 {
-    os_report(
+    os_report_misuse(
         "an expiration date of %p of cache '%s' was not counted: a thread refreshed the object "
         "while its last date ended; refresh it only while it has a date that cannot end",
         object, slab->cache->name);

@@ -26,7 +26,7 @@ void region_end(struct scm_thread *self, struct region *region)
 
 static __attribute__((noinline, cold, noreturn)) void head_is_damaged(const void *page)
 {
-    os_report(
+    os_report_misuse(
         "the head of page %p of a region is overwritten: the program wrote beyond the end of an "
         "object at a lower address",
         page);

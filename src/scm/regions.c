@@ -394,8 +394,8 @@ struct region *region_holding(const void *object, const char *what)
         return NULL;
     if (region && handle_is(region, handle) && load_acquire(&region->first))
         return region;
-    os_report("%s: %p is an object of a region that has ended (%p)", what, object,
-              (const void *)handle);
+    os_report_misuse("%s: %p is an object of a region that has ended (%p)", what, object,
+                     (const void *)handle);
     os_abort();
 }
 

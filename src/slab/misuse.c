@@ -59,12 +59,12 @@ static void report_place(const struct slab *slab, const void *object, const char
     size_t stride = slab->capacity == 1 ? slab->bytes : slab->cache->body->stride;
 
     if ((const char *)object < slab->base || offset >= slab->capacity * stride)
-        os_report("%s: %p lies in a slab of cache '%s' but in none of its objects", what, object,
-                  slab->cache->name);
+        os_report_misuse("%s: %p lies in a slab of cache '%s' but in none of its objects", what,
+                         object, slab->cache->name);
     else
-        os_report("%s: %p points into an object of cache '%s', %zu bytes after its start %p", what,
-                  object, name_of_cache(slab, object), (size_t)(offset % stride),
-                  (const void *)((const char *)object - offset % stride));
+        os_report_misuse("%s: %p points into an object of cache '%s', %zu bytes after its start %p",
+                         what, object, name_of_cache(slab, object), (size_t)(offset % stride),
+                         (const void *)((const char *)object - offset % stride));
 }
 
 struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void *object,
@@ -76,13 +76,13 @@ struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void 
         return slab;
     slab = os_page_owner(object);
     if (!slab)
-        os_report(
+        os_report_misuse(
             "%s: foreign pointer %p is not memory of this allocator (cache '%s'); free it with the "
             "allocator that it came from",
             what, object, cache ? cache->name : "any");
     else if (cache && name_of_cache(slab, object) != cache->name)
-        os_report("%s: %p belongs to cache '%s', not to '%s'", what, object,
-                  name_of_cache(slab, object), cache->name);
+        os_report_misuse("%s: %p belongs to cache '%s', not to '%s'", what, object,
+                         name_of_cache(slab, object), cache->name);
     else
         report_place(slab, object, what);
     misuse_explain_and_abort(slab, object);
@@ -91,16 +91,16 @@ struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void 
 void misuse_describe_double(const struct slab *slab, const void *object, bool latent,
                             const char *what)
 {
-    os_report("%s: double free: %p of cache '%s' is already %s", what, object,
-              name_of_cache(slab, object), latent ? "deferred and not yet safe" : "free");
+    os_report_misuse("%s: double free: %p of cache '%s' is already %s", what, object,
+                     name_of_cache(slab, object), latent ? "deferred and not yet safe" : "free");
     extensions_explain(slab, object);
 }
 
 void misuse_describe_not_live(const struct slab *slab, const void *object, bool latent,
                               const char *what)
 {
-    os_report("%s: %p of cache '%s' is already %s", what, object, name_of_cache(slab, object),
-              latent ? "deferred and not yet safe" : "free");
+    os_report_misuse("%s: %p of cache '%s' is already %s", what, object,
+                     name_of_cache(slab, object), latent ? "deferred and not yet safe" : "free");
     extensions_explain(slab, object);
 }
 

@@ -146,7 +146,7 @@ static inline struct slab *slab_known(const void *object)
     struct slab *slab = os_page_owner(object);
 
     if (unlikely(!slab)) {
-        os_report("object %p has lost its slab: was it freed twice?", object);
+        os_report_misuse("object %p has lost its slab: was it freed twice?", object);
         os_misuse();
     }
     return slab;

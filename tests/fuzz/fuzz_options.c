@@ -12,6 +12,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@
 #include <prudence/stats.h>
 
 #include "fuzz/fuzz.h"
+#include "report.h"
 #include "runtime/options.h"
 
 __extension__ typedef unsigned __int128 wide;
@@ -66,6 +68,8 @@ static void divert(void)
 {
     if (memory < 0)
         memory = memfd_create("stderr", MFD_CLOEXEC);
+    fcntl(memory, F_SETFL, O_APPEND); /* else the library takes it for data of the program's */
+    posix_report_limited = false;
     standard_error = dup(STDERR_FILENO);
     EXPECT(memory >= 0 && standard_error >= 0, "errno %d", errno);
     dup2(memory, STDERR_FILENO);

@@ -127,7 +127,8 @@ static inline void __noreturn os_abort(void)
     BUG();
 }
 __printf(1, 2) void os_report(const char *format, ...);
-#define os_panic(...) (os_report(__VA_ARGS__), os_abort())
+#define os_report_misuse os_report
+#define os_panic(...)    (os_report(__VA_ARGS__), os_abort())
 
 /* Nobody writes options into a kernel's memory. */
 static inline void os_act_if_asked(void)

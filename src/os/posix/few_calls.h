@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Restricts the library to the system calls that a sandbox allows every malloc (ADR 123): mmap,
- * munmap, mremap, madvise, mprotect, futex; write and rt_sigprocmask for a message; and clocks. In
+ * munmap, mremap, madvise, mprotect, futex; write and rt_sigprocmask for a message; and clocks. A
+ * message after which the process goes on also needs fstat, except with sandbox=1. In
  * a sandbox the kernel kills a process that makes any other call, and the process cannot ask
  * beforehand. So the library decides by the option sandbox and by how the process uses it:
  *

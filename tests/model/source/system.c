@@ -329,6 +329,11 @@ void os_report(const char *format, ...)
     (void)format;
 }
 
+void os_report_misuse(const char *format, ...)
+{
+    (void)format;
+}
+
 void os_panic(const char *format, ...)
 {
     char text[256];

@@ -87,15 +87,12 @@ void *MALLOC_NAME(reallocarray)(void *object, size_t count, size_t size)
 
 void MALLOC_NAME(free_sized)(void *object, size_t size)
 {
-    prudence_free_sized(object, size);
+    malloc_free_sized(object, size, "free_sized");
 }
 
 void MALLOC_NAME(free_aligned_sized)(void *object, size_t alignment, size_t size)
 {
-    if (unlikely(!is_power_of_two(alignment) || (uintptr_t)object & (alignment - 1)))
-        os_panic("free_aligned_sized: %p cannot have been allocated with alignment %zu", object,
-                 alignment);
-    prudence_free_sized(object, size);
+    malloc_free_aligned_sized(object, alignment, size, "free_aligned_sized");
 }
 
 /* No longer in headers, but old programs need it. */
@@ -148,7 +145,7 @@ void *MALLOC_NAME(pvalloc)(size_t size)
 
 size_t MALLOC_NAME(malloc_usable_size)(void *object)
 {
-    return prudence_usable_size(object);
+    return malloc_usable(object);
 }
 
 #ifndef PRUDENCE_MALLOC_PREFIX

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "debug/instruments.h"
 #include "debug/red_zones.h"
+#include "heap/harmless.h"
 #include "heap/malloc.h"
 #include "slab/misuse.h"
 
@@ -287,6 +288,22 @@ void *prudence_aligned_realloc(void *object, size_t alignment, size_t size)
                           false);
 }
 
+/* Ends the process, or reports the first time and returns. */
+static void refuse_size(struct slab *slab, const void *object, size_t size, const char *what)
+{
+    static uint32_t said;
+
+    misuse_check_live(slab, object, what);
+    if (!harmless_goes_on())
+        report_size(slab, object, size, what);
+    if (harmless_is_first(&said))
+        os_report(
+            "%s: %p of cache '%s' has %zu bytes, and the size %zu is wrong (for delete: perhaps a "
+            "class without a virtual destructor). The object is freed by its own size, and further "
+            "ones are, without a message; harmless_misuse=abort ends the process here",
+            what, object, slab->cache->name, object_usable(slab, object), size);
+}
+
 void malloc_require_size(struct slab *slab, const void *object, size_t size, const char *what)
 {
     size_t asked = extensions_size_asked(slab, object), room = slab_usable_bytes(slab);
@@ -302,7 +319,7 @@ void malloc_require_size(struct slab *slab, const void *object, size_t size, con
     else
         possible = size <= room;
     if (!possible)
-        report_size(slab, object, size, what);
+        refuse_size(slab, object, size, what);
 }
 
 FAST_ENTRY void prudence_free_sized(void *object, size_t size)
@@ -312,6 +329,48 @@ FAST_ENTRY void prudence_free_sized(void *object, size_t size)
     if (unlikely(slab && !size_is_possible(slab, object, size)))
         report_size(slab, object, size, "prudence_free_sized");
     object_free(slab, OBJECT_ANY_CACHE, false, object, "prudence_free_sized");
+}
+
+void malloc_free_sized(void *object, size_t size, const char *what)
+{
+    struct slab *slab = slab_of(object);
+
+    if (unlikely(slab && !size_is_possible(slab, object, size)))
+        refuse_size(slab, object, size, what);
+    object_free(slab, OBJECT_ANY_CACHE, false, object, what);
+}
+
+void malloc_free_aligned_sized(void *object, size_t alignment, size_t size, const char *what)
+{
+    static uint32_t said;
+    bool possible = is_power_of_two(alignment) && !((uintptr_t)object & (alignment - 1));
+
+    if (unlikely(!possible && !harmless_goes_on()))
+        os_panic("%s: %p cannot have been allocated with alignment %zu", what, object, alignment);
+    if (unlikely(!possible && harmless_is_first(&said)))
+        os_report(
+            "%s: %p cannot have been allocated with alignment %zu. It is freed nevertheless, and "
+            "further ones are, without a message; harmless_misuse=abort ends the process here",
+            what, object, alignment);
+    malloc_free_sized(object, size, what);
+}
+
+size_t malloc_usable(const void *object)
+{
+    static uint32_t said;
+    struct slab *slab = slab_of(object);
+    bool live = slab ? !slab_may_be_dead(slab, slab_index(slab, object), ~0u) &&
+                           !object_is_on_top(slab, object)
+                     : !object || nested_has(object);
+
+    if (likely(live) || !harmless_goes_on())
+        return prudence_usable_size(object);
+    if (harmless_is_first(&said))
+        os_report(
+            "malloc_usable_size: %p is no block that is allocated. The answer is 0, and for "
+            "further ones too, without a message; harmless_misuse=abort ends the process here",
+            object);
+    return 0;
 }
 
 FAST_ENTRY void prudence_free_deferred(void *object)

@@ -30,6 +30,12 @@ static inline void *malloc_fast(size_t size)
     return likely(object) ? object : malloc_slow(size);
 }
 
+/* Implement free_sized and free_aligned_sized of C23, and malloc_usable_size, which programs of
+ * others call: a wrong argument is reported as heap/harmless.h says. */
+void malloc_free_sized(void *object, size_t size, const char *what);
+void malloc_free_aligned_sized(void *object, size_t alignment, size_t size, const char *what);
+size_t malloc_usable(const void *object);
+
 /* Implements prudence_malloc_deletes(). Only a library that has malloc has it. */
 bool malloc_deletes(void) HIDDEN __attribute__((weak));
 

@@ -97,12 +97,17 @@ struct slab *object_slab(const void *object, const char *what)
     return likely(slab) ? slab : object_report(OBJECT_ANY_CACHE, object, what);
 }
 
-void object_require_unfreed(const struct slab *slab, const void *object, const char *what)
+bool object_is_on_top(const struct slab *slab, const void *object)
 {
     const struct prudence_cache *cache = slab->cache;
 
-    if (likely(os_percpu_rseq) && cache->percpu &&
-        unlikely(os_percpu_top(&cache->percpu) == object))
+    return likely(os_percpu_rseq) && cache->percpu &&
+           unlikely(os_percpu_top(&cache->percpu) == object);
+}
+
+void object_require_unfreed(const struct slab *slab, const void *object, const char *what)
+{
+    if (unlikely(object_is_on_top(slab, object)))
         misuse_report_not_live(slab, object, false, what);
 }
 

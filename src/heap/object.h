@@ -49,12 +49,14 @@ static inline bool object_call_is_nested(void)
 }
 
 /* Reports an object that cannot have been allocated with `size`, unless it was reallocated
- * (malloc.c). */
+ * (malloc.c). Returns if the process is to go on (harmless.h). */
 void malloc_require_size(struct slab *slab, const void *object, size_t size, const char *what);
 
 /* Reports an object that is on top of this CPU's stack, so already free. Sees no other freed
  * object. */
 void object_require_unfreed(const struct slab *slab, const void *object, const char *what);
+
+bool object_is_on_top(const struct slab *slab, const void *object);
 
 /* Returns the slab of an object, or reports misuse if no slab has the object. */
 struct slab *object_slab(const void *object, const char *what);

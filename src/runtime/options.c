@@ -28,14 +28,15 @@
 #include "gp/user/process_life.h"
 #include "gp/user/stall.h"
 #include "heap/background.h"
+#include "heap/harmless.h"
 #include "heap/heap.h"
 #include "heap/size_class.h"
 #include "posix.h"
 #include "process.h"
 #include "rcu/call.h"
 #include "runtime/options.h"
-#include "runtime/sandbox.h"
 #include "runtime/report_file.h"
+#include "runtime/sandbox.h"
 #include "runtime/signals.h"
 #include "runtime/spelling.h"
 #include "scm/settings.h"
@@ -67,7 +68,8 @@ static const char *const expired[] = {"free", "deferred", NULL};
 enum background { BACKGROUND_NEVER, BACKGROUND_ALWAYS, BACKGROUND_IDLE };
 static const char *const backgrounds[] = {"0", "1", "idle", NULL};
 static const char *const dumps[] = {"0", SIGNAL_NAMES, NULL};
-static const char *const sandboxes[] = {"auto", "0", "1", NULL}; /* enum sandbox */
+static const char *const sandboxes[] = {"auto", "0", "1", NULL};         /* enum sandbox */
+static const char *const harmless[] = {"auto", "report", "abort", NULL}; /* enum harmless */
 static const char *const exports[] = {"0", SIGNAL_NAMES, "1", NULL};
 
 /* `most` limits a number. `choices` are the words allowed; the value is an index. Options with text
@@ -260,7 +262,7 @@ static void set_check(uint64_t wanted)
 static void set_hardened(uint64_t wanted)
 {
     zero_on_free = red_zones_wanted = shuffle_wanted = wanted;
-    large_guard_wanted = empty_guard_wanted = wanted;
+    large_guard_wanted = empty_guard_wanted = hardened_wanted = wanted;
 }
 
 static void set_max_extension(uint64_t units)
@@ -313,13 +315,14 @@ static const struct option options[] = {
     {SWITCH("preflush"), .set = set_preflush},
     {CHOICE("sandbox", "auto, 0 or 1", sandboxes), .set = sandbox_set,
      .keeps_from = sandbox_keeps_from},
+    {CHOICE("harmless_misuse", "auto, report or abort", harmless), .word = &harmless_choice},
     {SWITCH("stats"), .set = exit_stats_set},
     {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps), .set = set_dump},
     {TEXT("dump_file", "a path of at most 127 bytes; %p: the process's id", dump_set_file)},
+    {TEXT("report_file", "a path of at most 127 bytes; %p: the process's id", report_file_set)},
     {CHOICE("export", "0, 1, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", exports), .set = set_export},
     {TEXT("profile_file", "a path of at most 127 bytes; %p: the process's id",
           profile_dump_set_file)},
-    {TEXT("report_file", "a path of at most 127 bytes; %p: the process's id", report_file_set)},
     {CHOICE("profile_signal", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps),
      .set = set_profile_signal},
     {SWITCH("drop_deepbind"), .flag = &option_drop_deepbind},

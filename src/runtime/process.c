@@ -14,13 +14,14 @@
 #include "gp/user/readers.h"
 #include "gp/user/stall.h"
 #include "heap/background.h"
+#include "heap/harmless.h"
 #include "heap/size_class.h"
 #include "posix.h"
 #include "process.h"
 #include "rcu/call.h"
 #include "rcu/destruct_worker.h"
-#include "rseq_area.h"
 #include "report.h"
+#include "rseq_area.h"
 #include "runtime/extensions.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
@@ -63,8 +64,8 @@ static void start_the_only_copy(void)
 
 static void start_system(void)
 {
-    posix_rseq_area_start();
     posix_report_start();
+    posix_rseq_area_start();
     posix_page_size_start();
     posix_cpu_start();
     posix_threads_start();
@@ -144,7 +145,7 @@ __attribute__((destructor)) static void when_unloaded(void)
         quarantine_flush(); /* checks the resting objects a last time */
         shuffle_flush_all();
         if (doubles_may_look())
-            doubles_look();
+            doubles_look(harmless_goes_on());
     }
     posix_trace_end();
 }

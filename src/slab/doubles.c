@@ -150,7 +150,7 @@ static bool lock_list(void)
     return false;
 }
 
-void doubles_look(void)
+void doubles_look(bool goes_on)
 {
     char token;
     struct list *item;
@@ -160,7 +160,8 @@ void doubles_look(void)
         add_relaxed(&passed_over, os_cpu_count());
         return;
     }
-    store_relaxed(&slab_process_ends, true); /* reports of other threads then say so, too */
+    /* reports of other threads then say so, too */
+    store_relaxed(&slab_end, goes_on ? SLAB_END_GOES_ON : SLAB_END_ABORTS);
     for (item = slab_caches.next; reached && item != &slab_caches; item = item->next)
         claim_all(list_entry(item, struct prudence_cache, link), &token);
     reached = reached && os_percpu_fence_all();

@@ -7,7 +7,7 @@
 
 /* Reports the first one found, and ends the process. Called once, when the process ends, by a
  * thread that is not inside the library. */
-void doubles_look(void);
+void doubles_look(bool goes_on);
 bool doubles_may_look(void); /* false in a forked child */
 void doubles_fork_child(void);
 /* Returns the number of CPUs' caches that were skipped because other threads held them. */

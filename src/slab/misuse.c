@@ -115,15 +115,29 @@ bool misuse_check_live(const struct slab *slab, const void *object, const char *
     return extensions_check_live(slab, object, what);
 }
 
-bool slab_process_ends = false;
+uint32_t slab_end = SLAB_END_NOT_YET;
 
-/* Reports objects that are free or latent already, which ends a process. In a kernel the objects
- * stay as they were. */
+/* Returns whether the process goes on after doubles, of which only the first is reported. */
+static bool end_goes_on(bool *first)
+{
+    uint32_t end = SLAB_END_GOES_ON;
+
+    *first = compare_exchange(&slab_end, &end, SLAB_END_SAID) || end != SLAB_END_SAID;
+    return load_relaxed(&slab_end) == SLAB_END_SAID;
+}
+
+/* Reports objects that are free or latent already, which ends a process, unless the process ends
+ * anyway and is to keep its status. The objects stay as they were, as they do in a kernel. */
 void misuse_refuse_run(struct run *run, uint64_t bits, bool latent, const char *what)
 {
-    misuse_describe_double(run->slab, run_object(run, bits), latent,
-                           load_relaxed(&slab_process_ends) ? "end of the process" : what);
-    os_misuse();
+    bool first, on = end_goes_on(&first);
+
+    if (first)
+        misuse_describe_double(run->slab, run_object(run, bits), latent,
+                               load_relaxed(&slab_end) != SLAB_END_NOT_YET ? "end of the process"
+                                                                           : what);
+    if (!on)
+        os_misuse();
     run->bits &= ~bits;
     run->count -= (unsigned)__builtin_popcountll(bits);
 }

@@ -60,7 +60,10 @@ slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
  * extension frees the object, whatever the program does. */
 bool misuse_check_live(const struct slab *slab, const void *object, const char *what);
 
-extern bool slab_process_ends; /* set for the last look for double frees (doubles.c) */
+/* The last look for double frees (doubles.c). SAID: the process goes on, and the first is reported.
+ * Atomic. */
+enum slab_end { SLAB_END_NOT_YET, SLAB_END_ABORTS, SLAB_END_GOES_ON, SLAB_END_SAID };
+extern uint32_t slab_end;
 void misuse_refuse_run(struct run *run, uint64_t bits, bool latent, const char *what);
 
 /* Refuses objects of the run whose bits are set, though they should be clear. */

@@ -34,7 +34,7 @@ VALUES = {
     "reader_mode": "fenced", "check": "1", "trace": "8", "zero_on_free": "1", "guard": "1",
     "quarantine": "1M", "annotate": "0", "rseq": "0", "slice_extension": "0", "membarrier": "0", "drop_deepbind": "0",
     "hardened": "1", "red_zones": "1", "shuffle": "1", "guard_large": "1", "guard_first": "0", "guard_empty": "1",
-    "dump": "SIGUSR2", "dump_file": "/dev/null", "report_file": "/dev/null", "export": "1",
+    "dump": "SIGUSR2", "dump_file": "/dev/null", "report_file": "/dev/null", "harmless_misuse": "abort", "export": "1",
     "profile": "4K", "profile_file": "/dev/null", "profile_signal": "SIGUSR1", "cache_per_cpu": "1M", "cache_total": "4M",
     "sandbox": "1",
 }

@@ -48,7 +48,7 @@ static void misuse_and_end(void *argument)
         injected_cpu = 33;
     give_back(misuse->defers[1], object);
     os_report("not at the call");
-    doubles_look();
+    doubles_look(false);
 }
 
 static void copies_meet(void **state)
@@ -98,17 +98,17 @@ static void what_others_own_is_passed_over(void **state)
     prudence_cache_free(cache, prudence_cache_alloc(cache));
     cpu = cpu_cache_take(cache, &before);
     assert_non_null(cpu);
-    doubles_look();
+    doubles_look(false);
     assert_int_equal(doubles_passed_over(), before + 1);
     assert_true(os_percpu_confirm(&cpu->line, &before) || os_percpu_is_inside(&cpu->line));
     cpu_cache_release(cpu);
-    doubles_look();
+    doubles_look(false);
     assert_int_equal(doubles_passed_over(), before + 1);
 }
 
 static void *look(void *unused)
 {
-    doubles_look();
+    doubles_look(false);
     return unused;
 }
 
@@ -132,7 +132,7 @@ static void the_look_harms_nothing(void **state)
     free_all(cache, objects, 60);
     defer_all(cache, objects + 60, 60);
     before = stats_of(cache);
-    doubles_look();
+    doubles_look(false);
     check_books(cache);
     after = stats_of(cache);
     assert_int_equal(after.objects_live, before.objects_live);
@@ -158,7 +158,7 @@ static int end_cache(void **state)
     prudence_cache_free(cache, object);
     free_all(cache, others, OTHERS);
     destroy_empty(cache);
-    slab_process_ends = false;
+    store_relaxed(&slab_end, SLAB_END_NOT_YET);
     return 0;
 }
 

@@ -109,6 +109,8 @@ void region_unmake_window(struct region *region);
 /* Makes a region that has room for an aligned run of `bytes`, as large as is sensible and the
  * system allows. All pages are free, and the region is not yet added. Called without the lock. */
 struct region *region_make(unsigned node, size_t bytes, size_t alignment);
+/* Returns whether a region of `bytes`, or a smaller one, was refused a moment ago. */
+bool region_was_refused(size_t bytes);
 bool region_add(struct region *region); /* false if the arena has no room (arena_prepare) */
 void region_remove(struct region *region);
 bool region_unmake(struct region *region); /* of a removed region; no lock; false if refused */

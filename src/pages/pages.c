@@ -60,7 +60,8 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
         if (purged_ever() != given) /* by this thread or another */
             pages = pages_alloc(bytes, alignment, node, &clean);
     }
-    if (!pages && bytes <= RUN_MAX) /* there may be no room for a region */
+    /* there may be no room for a region; what the system refused, it would refuse again */
+    if (!pages && bytes <= RUN_MAX && !region_was_refused(max_size(bytes, HUGE_MAPPING_ALIGNMENT)))
         pages = huge_mapping_alloc(bytes, alignment, node, &clean);
     if (os_pages_decaying())
         purge_excess(false);

@@ -172,6 +172,32 @@ static size_t sensible_bytes(unsigned node, size_t bytes)
     return clamp_size(round_up(have / 2, REGION_FIRST), max_size(bytes, REGION_FIRST), REGION_SIZE);
 }
 
+/*
+ * The least bytes that the system refused to a region, remembered for a moment. A program that goes
+ * on without memory would else ask the system a dozen times for each NULL. The least size is still
+ * asked for, so no allocation fails that the system would serve.
+ *
+ * Both words are atomic and read without a lock. A thread that reads one of them late asks once too
+ * often, or makes a small region.
+ */
+#define REFUSED_NS 1000000
+static struct {
+    uint64_t bytes, until;
+} refused;
+
+bool region_was_refused(size_t bytes)
+{
+    uint64_t least = load_relaxed(&refused.bytes);
+
+    return unlikely(least) && least <= bytes && os_clock_ns() < load_relaxed(&refused.until);
+}
+
+static void note_refusal(size_t bytes)
+{
+    store_relaxed(&refused.until, os_clock_ns() + REFUSED_NS);
+    store_relaxed(&refused.bytes, (uint64_t)bytes);
+}
+
 /* Maps as much of `wanted` bytes as the system allows, at least `least`. Small regions lie close
  * together, so that they need few leaves of the page map. */
 static bool region_map(struct region *region, size_t wanted, size_t least, size_t alignment)
@@ -182,10 +208,14 @@ static bool region_map(struct region *region, size_t wanted, size_t least, size_
             wanted == REGION_SIZE ? REGION_SIZE : max_size(alignment, HUGE_MAPPING_ALIGNMENT),
             region->node);
         region->pages = (unsigned)(wanted / OS_PAGE_SIZE);
-        if (region->base || wanted == least)
-            return region->base != NULL;
+        if (region->base)
+            return true;
+        if (wanted == least)
+            break;
         wanted = max_size(round_up(wanted / 4, os_page_size), least);
     }
+    note_refusal(least);
+    return false;
 }
 
 /* Returns NULL if there is no memory. */
@@ -193,11 +223,13 @@ struct region *region_make(unsigned node, size_t bytes, size_t alignment)
 {
     struct region *region = os_meta_alloc(sizeof *region);
     size_t least = max_size(bytes, REGION_LEAST);
+    size_t wanted =
+        region_was_refused(REGION_FIRST) ? least : max_size(sensible_bytes(node, bytes), least);
 
     if (!region)
         return NULL;
     region->node = node;
-    if (!region_map(region, max_size(sensible_bytes(node, bytes), least), least, alignment))
+    if (!region_map(region, wanted, least, alignment))
         goto no_pages;
     if (!page_index_prepare(region->base, region_bytes(region)))
         goto no_index;

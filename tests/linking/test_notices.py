@@ -95,6 +95,11 @@ class Notices(unittest.TestCase):
             self.run_program("same", "notice", stderr=file)
         self.assertIn(NOTICE, self.report.read_text())
 
+    def test_another_file_than_that_of_the_start(self):
+        with open(self.report, "wb") as file:
+            self.run_program("data", "notice", stderr=file)
+        self.assertEqual(self.file.read_bytes(), CONTENT)
+
     def test_the_file_of_the_start_opened_for_data(self):
         with open(self.file, "r+b") as file:  # the same file, but another descriptor: to read and write
             self.run_program("data", "notice", stderr=file)

@@ -5,6 +5,7 @@
  *
  * ctest: not-with thread (one thread)
  */
+#include <limits.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -132,6 +133,48 @@ TEST(by_realloc, little_address_space, as_before)
     assert_int_equal(stats.slab_bytes, then.slab_bytes);
     assert_int_equal(stats.slab_bytes_peak, then.slab_bytes_peak);
     prudence_free(block);
+}
+
+/* Leaves the process no address space. */
+static int no_address_space(void **state)
+{
+    struct rlimit limit;
+
+    begin_with_everything_kept(state);
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = address_space();
+    return setrlimit(RLIMIT_AS, &limit);
+}
+
+static unsigned maps;
+
+static void count_maps(const char *call)
+{
+    maps += strcmp(call, "mmap") == 0;
+}
+
+/* The moment for which a refusal is remembered may be over at any call, so one of many must show
+ * it. */
+TEST(asks_once_a_moment, no_address_space, as_before)
+{
+    unsigned fewest = UINT_MAX;
+    void *run;
+
+    while (os_pages_alloc(64 << 10, OS_PAGE_SIZE, 0, NULL))
+        ;
+    mapping_watch(count_maps);
+    for (unsigned i = 0; i < 1000 && fewest > 1; i++) {
+        maps = 0;
+        assert_null(os_pages_alloc(64 << 10, OS_PAGE_SIZE, 0, NULL));
+        fewest = maps < fewest ? maps : fewest;
+    }
+    mapping_watch(NULL);
+    assert_int_equal(fewest, 1);
+    setrlimit(RLIMIT_AS, &before);
+    run = os_pages_alloc(64 << 10, OS_PAGE_SIZE, 0, NULL); /* the system is asked each time */
+    assert_non_null(run);
+    os_pages_free(run, 64 << 10);
 }
 
 SUITE()

@@ -7,6 +7,10 @@
  * is full. Larger blocks are mapped on their own and unmapped when freed, but arrays of CPUs stay
  * mapped. Arrays smaller than a page of the system share a page.
  *
+ * The first chunk is part of the library, so that the library can start when the system refuses
+ * memory: up to some 400 CPUs' arrays fit. It is never free. Larger blocks are cut from its end if
+ * they cannot be mapped.
+ *
  * Callers may hold locks, so all of this is mapped by system calls (mapping_make_own).
  */
 #include "mapping.h"
@@ -21,7 +25,7 @@ struct meta_free {
     size_t bytes;
 };
 
-/* Begins a chunk, which lies at a multiple of META_CHUNK. Gaps between blocks are free blocks, so a
+/* Begins a chunk, which lies at a multiple of META_CHUNK, except the first. Gaps between blocks are free blocks, so a
  * chunk is all blocks up to `cut`. */
 struct meta_chunk {
     struct meta_chunk *next; /* wholly free */
@@ -33,8 +37,13 @@ _Static_assert(sizeof(struct meta_chunk) <= META_STEP, "the first step");
 static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
 static struct meta_free *meta_free_lists[META_MAX / META_STEP + 1];
 static struct meta_chunk *meta_chunk, *meta_free_chunks; /* the one in use, or NULL; free ones */
-uint64_t metadata_reserved;
-static uint64_t meta_untouched; /* of them; atomic */
+static union {
+    struct meta_chunk chunk;
+    char bytes[META_CHUNK];
+} first_of_meta __attribute__((aligned(CACHE_LINES_APART)));
+static char *first_end_of_meta; /* where its larger blocks begin; NULL: it is not in use yet */
+uint64_t metadata_reserved = META_CHUNK;
+static uint64_t meta_untouched = META_CHUNK; /* of them; atomic */
 /* Lists of free arrays, by the logarithm of their room. Each array begins with the next one's
  * address. */
 static void *free_arrays[64];
@@ -51,8 +60,15 @@ uint64_t os_meta_touched(void)
     return all > untouched ? all - untouched : 0;
 }
 
+static bool is_in_first_chunk(const void *meta)
+{
+    return (uintptr_t)meta - (uintptr_t)&first_of_meta < META_CHUNK;
+}
+
 static struct meta_chunk *meta_chunk_of(void *block)
 {
+    if (is_in_first_chunk(block))
+        return &first_of_meta.chunk;
     return (struct meta_chunk *)((uintptr_t)block & ~(META_CHUNK - 1));
 }
 
@@ -95,11 +111,21 @@ static struct meta_chunk *chunk_map(void)
     return (struct meta_chunk *)aligned;
 }
 
+static char *chunk_end(struct meta_chunk *chunk)
+{
+    return chunk == &first_of_meta.chunk ? first_end_of_meta : (char *)chunk + META_CHUNK;
+}
+
 static struct meta_chunk *chunk_get(void)
 {
     struct meta_chunk *chunk = meta_free_chunks;
 
-    if (chunk) {
+    if (!first_end_of_meta) {
+        chunk = &first_of_meta.chunk;
+        chunk->live = META_STEP; /* for good */
+        first_end_of_meta = first_of_meta.bytes + META_CHUNK;
+        os_meta_note_untouched(-META_STEP);
+    } else if (chunk) {
         meta_free_chunks = chunk->next;
     } else {
         chunk = chunk_map();
@@ -137,7 +163,7 @@ static char *chunk_cut(struct meta_chunk *chunk, size_t bytes)
 
 static bool meta_fits(size_t bytes)
 {
-    return meta_chunk && (size_t)((char *)meta_chunk + META_CHUNK - meta_chunk->cut) >= bytes;
+    return meta_chunk && (size_t)(chunk_end(meta_chunk) - meta_chunk->cut) >= bytes;
 }
 
 static bool meta_use_another_chunk(void)
@@ -191,6 +217,24 @@ static void meta_free_small(void *block, size_t bytes)
     os_lock_release(&meta_lock);
 }
 
+/* Returns zeroed memory at the end of the first chunk, or NULL if there is no room. Only tries the
+ * lock, because signal handlers that interrupted its holder may ask for large blocks. */
+static void *meta_alloc_from_first_chunk(size_t bytes)
+{
+    void *block = NULL;
+
+    if (!os_lock_try(&meta_lock))
+        return NULL;
+    if (!first_end_of_meta)
+        meta_use_another_chunk();
+    if ((size_t)(first_end_of_meta - first_of_meta.chunk.cut) >= bytes) {
+        block = first_end_of_meta -= bytes;
+        os_meta_note_untouched(-(int64_t)bytes);
+    }
+    os_lock_release(&meta_lock);
+    return block;
+}
+
 void *os_meta_alloc(size_t bytes)
 {
     void *block;
@@ -202,8 +246,9 @@ void *os_meta_alloc(size_t bytes)
         return meta_alloc_small(bytes);
     bytes = round_up(bytes, os_page_size);
     block = mapping_make_own(bytes);
-    if (block)
-        add_relaxed(&metadata_reserved, bytes);
+    if (!block)
+        return meta_alloc_from_first_chunk(bytes);
+    add_relaxed(&metadata_reserved, bytes);
     return block;
 }
 
@@ -217,6 +262,8 @@ void os_meta_free(void *meta, size_t bytes)
 {
     bytes = round_up(bytes, META_STEP);
     if (bytes > META_MAX) {
+        if (unlikely(is_in_first_chunk(meta)))
+            return; /* lost; there was no memory once */
         bytes = round_up(bytes, os_page_size);
         mapping_unmake_own(meta, bytes);
         sub_relaxed(&metadata_reserved, bytes);

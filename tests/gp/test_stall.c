@@ -197,6 +197,42 @@ static int stall_with_hook(void *unused)
     return told_times == 1 ? 42 : 2;
 }
 
+/* Moves the start of the stay, and the last look, back in time, as if the process had been stopped
+ * since. */
+static int stop_between_looks(void *last_look_too)
+{
+    struct held_reader reader = {.domain = NULL};
+    struct reader_slot *slot;
+    struct prudence_stats stats;
+    prudence_gp_t cookie;
+
+    prudence_option_set("stall_timeout", "1000s");
+    held_reader_start(&reader);
+    cookie = prudence_gp_start_poll();
+    prudence_gp_poll_state(cookie);
+    slot = slot_of_thread(reader.tid);
+    for (unsigned stop = 0; stop < 3; stop++) {
+        slot->stall_since -= LONG_NS;
+        if (last_look_too)
+            slot->stall_looked -= LONG_NS;
+        prudence_gp_poll_state(cookie);
+    }
+    prudence_stats(&stats);
+    held_reader_end(&reader);
+    return (int)stats.stalls;
+}
+
+TEST(time_in_which_the_process_was_stopped_is_no_stall)
+{
+    struct child_result result;
+    int yes;
+
+    child_run(stop_between_looks, &yes, &result);
+    assert_true(child_exited_with(&result, 0));
+    child_run(stop_between_looks, NULL, &result);
+    assert_true(child_exited_with(&result, 1));
+}
+
 TEST(the_hook_is_told_what_the_report_says)
 {
     struct child_result result;

@@ -90,7 +90,10 @@ struct reader_slot {
     struct reader_chunk *chunk;    /* the chunk that contains this slot; constant */
     int32_t thread;        /* the owner's kernel thread id; 0: free; claimed by compare-and-swap */
     uint32_t watched;      /* whether the thread's end will be told; atomic, as the next */
-    uint64_t claimed_at;   /* boot time, ns; tells apart threads of one id */
+    union {
+        uint64_t claimed_at; /* boot time, ns; tells apart threads of one id; the thread's */
+        struct reader_chunk *put_away; /* slots.c; while the slot's chunk is free */
+    };
     uint64_t entries_seen; /* value of reader.entries at the last choice of mode */
     uint64_t stall_word;   /* the word in the way at stall_since; drivers */
     uint64_t stall_since;  /* ns */
@@ -100,7 +103,7 @@ struct reader_slot {
     uint32_t kicking;                 /* threads that are calling, or are about to */
     const struct prudence_kick *kick; /* the program's; NULL: none */
     uint64_t kicked;                  /* the section that it was told of */
-    struct reader_chunk *put_away;    /* slots.c; while the slot's chunk is free */
+    uint64_t stall_looked;            /* ns; when a driver last found the section in the way */
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");

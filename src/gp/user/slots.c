@@ -59,7 +59,10 @@ static struct reader_chunk *chunk_take(void)
     struct reader_chunk *chunk = free_chunks;
 
     if (chunk && chunk->put_away) {
-        chunk = chunk->slots[--chunk->put_away].put_away;
+        struct reader_slot *place = &chunk->slots[--chunk->put_away];
+
+        chunk = place->put_away;
+        place->claimed_at = 0;
         os_meta_note_untouched(-(int64_t)sizeof *chunk);
     } else if (chunk) {
         free_chunks = chunk->next;

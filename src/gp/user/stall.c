@@ -6,6 +6,11 @@
  * grace period, and optionally (stall_trace) the thread's trace. Any driver may note or report;
  * races lose only a little of the duration. Readers without a slot are reported once for each grace
  * period that they hold up. Hazard pointers are noted by their scheme, and reported here.
+ *
+ * Time counts while drivers look. A debugger, a frozen control group or a paused virtual machine
+ * may stop the process, and readers cannot leave while it is stopped. No clock tells of such a
+ * pause, but no driver looked in it. So the time between two looks at a section counts only up to
+ * GAP_PART of stall_timeout. In a process whose drivers look rarely, a report comes later.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,6 +27,10 @@ uint64_t gp_stall_timeout = UINT64_C(10000000000);
  * because the thread may have ended inside a section entered in its last destructor. If no hook
  * watches the thread, or the thread was ending when last looked at, drivers ask at once. */
 #define GONE_AFTER_NS 5000000
+
+/* The most that counts of the time between two looks. */
+#define GAP_PART     8
+#define GAP_LEAST_NS UINT64_C(100000000) /* a busy machine keeps a waiting driver from its CPU */
 
 bool gp_stall_trace;
 
@@ -160,6 +169,20 @@ static bool may_have_ended(const struct reader_slot *slot)
     return load_relaxed(&slot->thread) && !load_relaxed(&slot->watched);
 }
 
+/* Leaves out of the section's stay what is too much of the time since the last look. Among drivers
+ * that look at the same time, the one that notes its look leaves it out. A look is noted rarely,
+ * because the slot is the reader's. */
+static void count_look(struct reader_slot *slot, uint64_t now, uint64_t timeout)
+{
+    uint64_t looked = load_relaxed(&slot->stall_looked);
+    uint64_t most = max_size(timeout / GAP_PART, GAP_LEAST_NS);
+    int64_t gap = (int64_t)(now - looked);
+
+    if (gap > (int64_t)most / 4 && compare_exchange(&slot->stall_looked, &looked, now) &&
+        gap > (int64_t)most)
+        add_relaxed(&slot->stall_since, (uint64_t)gap - most);
+}
+
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
 {
     uint64_t section = word & ~PRUDENCE_NESTING_MASK;
@@ -168,6 +191,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
 
     now = os_clock_ns();
     if (load_relaxed(&slot->stall_word) != section) {
+        store_relaxed(&slot->stall_looked, now);
         store_relaxed(&slot->stall_since, now);
         store_relaxed(&slot->stall_word, section);
         if (may_have_ended(slot))
@@ -175,6 +199,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
         kick_note(slot, section, 0);
         return;
     }
+    count_look(slot, now, timeout);
     reported = load_relaxed(&slot->stall_reported);
     /* negative if noted just after `now` */
     stayed = (int64_t)(now - load_relaxed(&slot->stall_since));

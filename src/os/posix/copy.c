@@ -55,10 +55,11 @@ void os_copy_check_slow(void)
         return;
     store_relaxed(&os_copy_made, true);
     posix_process_note();
-    os_report(
-        "process %d was made by _Fork or clone, without the handlers of fork: objects that other "
-        "threads were moving in the library are lost, and locks that those threads held stay "
-        "locked; use fork",
-        os_process_id());
+    if (!os_is_single_threaded()) /* else no other thread could have lost anything */
+        os_report(
+            "process %d was made by _Fork or clone, without the handlers of fork: objects that "
+            "other threads were moving in the library are lost, and locks that those threads held "
+            "stay locked; use fork",
+            os_process_id());
     mend_of_copy();
 }

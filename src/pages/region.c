@@ -183,19 +183,19 @@ static size_t sensible_bytes(unsigned node, size_t bytes)
 #define REFUSED_NS 1000000
 static struct {
     uint64_t bytes, until;
-} refused;
+} region_refused;
 
 bool region_was_refused(size_t bytes)
 {
-    uint64_t least = load_relaxed(&refused.bytes);
+    uint64_t least = load_relaxed(&region_refused.bytes);
 
-    return unlikely(least) && least <= bytes && os_clock_ns() < load_relaxed(&refused.until);
+    return unlikely(least) && least <= bytes && os_clock_ns() < load_relaxed(&region_refused.until);
 }
 
 static void note_refusal(size_t bytes)
 {
-    store_relaxed(&refused.until, os_clock_ns() + REFUSED_NS);
-    store_relaxed(&refused.bytes, (uint64_t)bytes);
+    store_relaxed(&region_refused.until, os_clock_ns() + REFUSED_NS);
+    store_relaxed(&region_refused.bytes, (uint64_t)bytes);
 }
 
 /* Maps as much of `wanted` bytes as the system allows, at least `least`. Small regions lie close

@@ -17,7 +17,6 @@
 
 #include <prudence/stats.h>
 
-#include "mapping.h"
 #include "os/os.h"
 #include "posix.h"
 #include "runtime/options.h"
@@ -90,7 +89,7 @@ static int where_to_print(void)
     bool asks = load_relaxed(&os_calls) != OS_CALLS_FEW;
     int fd = duplicate >= 0 && (!asks || is_our_stderr(duplicate)) ? duplicate : STDERR_FILENO;
 
-    return (asks ? is_our_stderr(fd) : mapping_refuses_file(fd)) ? fd : -1;
+    return (asks ? is_our_stderr(fd) : posix_file_refuses_mapping(fd)) ? fd : -1;
 }
 
 /* Runs after the destructors of the code that uses the library, because priority 101 comes last. */

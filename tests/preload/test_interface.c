@@ -276,6 +276,7 @@ static void assert_dies(int (*body)(void *), void *argument, const char *text)
 {
     struct child_result result;
 
+    assert_int_equal(prudence_option_set("harmless_misuse", "abort"), 0);
     child_run(body, argument, &result);
     if (!child_died(&result) || !child_said(&result, text))
         print_error("status %#x: %s\n", (unsigned)result.status, result.output);

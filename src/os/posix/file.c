@@ -4,10 +4,13 @@
  * allocation must be none.
  */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/os.h"
 #include "posix.h"
+#include "system_call.h"
 
 bool posix_file_read(const char *path, char *text, size_t size)
 {
@@ -22,4 +25,14 @@ bool posix_file_read(const char *path, char *text, size_t size)
         return false;
     text[length] = '\0';
     return true;
+}
+
+/* Makes a call that every sandbox allows, because others that would tell the same may kill. */
+bool posix_file_refuses_mapping(int fd)
+{
+    long page = bare_system_call(SYS_mmap, 0, (long)os_page_size, PROT_NONE, MAP_PRIVATE, fd, 0);
+
+    if (page >= 0 || page < -4095)
+        bare_system_call(SYS_munmap, page, (long)os_page_size, 0, 0, 0, 0);
+    return page == -EACCES || page == -ENODEV;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library's requests to the system for memory. No other file maps, unmaps, protects or purges
- * anything. Every function keeps errno, because a free may end here.
+ * anything (but file.c tries to map files). Every function keeps errno, because a free may end here.
  *
  * Memory for the program's objects is mapped by the functions of the C library. A program or a
  * library may have replaced them, to know which addresses come and go (MPI, UCX, tracers). Those
@@ -300,16 +300,6 @@ void *mapping_make_unseen(size_t bytes, size_t alignment)
     pages = mapping_make(bytes, alignment);
     os_in_mapping_call = in_call;
     return pages;
-}
-
-/* Makes a call that every sandbox allows, because others that would tell the same may kill. */
-bool mapping_refuses_file(int fd)
-{
-    long page = bare_system_call(SYS_mmap, 0, (long)os_page_size, PROT_NONE, MAP_PRIVATE, fd, 0);
-
-    if (page >= 0 || page < -4095)
-        system_call(SYS_munmap, page, (long)os_page_size, 0, 0, 0, 0);
-    return page == -EACCES || page == -ENODEV;
 }
 
 static bool protect(void *pages, size_t bytes, int protection)

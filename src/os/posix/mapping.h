@@ -24,10 +24,9 @@ void *mapping_make(size_t bytes, size_t alignment);
 void *mapping_make_unseen(size_t bytes, size_t alignment); /* by system calls */
 void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
 bool mapping_unmake(void *pages, size_t bytes);
-void *mapping_reserve(size_t bytes, size_t alignment); /* inaccessible at first */
-bool mapping_refuses_file(int fd);             /* it is open, and not a file that may be read */
-bool mapping_open(void *pages, size_t bytes);  /* opens reserved or closed pages */
-bool mapping_close(void *pages, size_t bytes); /* keeps their contents */
+void *mapping_reserve(size_t bytes, size_t alignment);       /* inaccessible at first */
+bool mapping_open(void *pages, size_t bytes);                /* opens reserved or closed pages */
+bool mapping_close(void *pages, size_t bytes);               /* keeps their contents */
 bool mapping_mark(void *pages, size_t bytes, bool guarded);  /* by the page table; Linux 6.13 */
 void mapping_wish_huge(void *pages, size_t bytes);           /* if the option is set */
 bool mapping_purge(void *pages, size_t bytes);               /* they read as zero afterwards */

@@ -92,6 +92,9 @@ void posix_let_sequences_end(void);
 /* Reads the start of a small file as text. Returns false if there is no such file. */
 bool posix_file_read(const char *path, char *text, size_t size);
 
+/* Returns whether a descriptor is open, and not a file that may be read. Keeps errno. */
+bool posix_file_refuses_mapping(int fd);
+
 /* Clock that ages free pages. Coarse, because some milliseconds do not matter there. Tests may
  * replace it. */
 extern uint64_t (*posix_clock_injected)(void);

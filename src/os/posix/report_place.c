@@ -24,7 +24,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "mapping.h"
 #include "posix.h"
 #include "report.h"
 
@@ -112,7 +111,7 @@ bool posix_report_may_write(bool last)
     if (report_may_ask(last) && syscall(SYS_fstat, STDERR_FILENO, &file) == 0)
         may = is_good(&file);
     else
-        may = mapping_refuses_file(STDERR_FILENO); /* may not ask, or the system refuses */
+        may = posix_file_refuses_mapping(STDERR_FILENO); /* may not ask, or the system refuses */
     errno = saved_errno;
     return may;
 }

@@ -127,8 +127,9 @@ static struct reader_slot *slot_in_table(const struct table *table,
     return table->entries[domain->index].slot;
 }
 
-/* Returns whether the entry's domain lives. A slot is lost to its thread only with its domain.
- * Called under readers_lock, under which domains end. */
+/* Returns whether the entry's domain lives. A slot is lost to its thread only with its domain, and
+ * may then be another thread's, or this one's in a newer domain. The owner is checked first,
+ * because only then the slot's domain lives. Called under readers_lock, under which domains end. */
 static bool entry_lives(const struct table_entry *entry)
 {
     const struct prudence_reader *reader = &entry->slot->reader;

@@ -341,7 +341,7 @@ PRUDENCE_API PRUDENCE_MALLOC void *prudence_sizes_alloc(struct prudence_sizes *s
 
 /*
  * Destroys a family that nobody uses any more, as prudence_cache_destroy does each of its caches,
- * with the same errors. With an error the family is as usable as before.
+ * with the same errors. With an error the family is as usable as before. A later use is reported.
  */
 PRUDENCE_API int prudence_sizes_destroy(struct prudence_sizes *sizes);
 

@@ -172,6 +172,38 @@ TEST(with_live_objects_a_family_stays_usable, set_up, take_down)
     prudence_free(object);
 }
 
+/* ---------------------------------------------------------------------- use after the end */
+
+static struct prudence_sizes *ended_family(void)
+{
+    struct prudence_sizes *family = prudence_sizes_create("ended", domain);
+
+    prudence_free(prudence_sizes_alloc(family, 50));
+    prudence_sizes_destroy(family);
+    return family;
+}
+
+static void allocate_after_end(void *size)
+{
+    prudence_free(prudence_sizes_alloc(ended_family(), *(size_t *)size));
+}
+
+static void destroy_twice(void *unused)
+{
+    prudence_sizes_destroy(ended_family());
+}
+
+TEST(a_family_that_is_used_after_its_end_is_reported, set_up, take_down)
+{
+    size_t bytes[] = {0, 50, 1000, 70000};
+
+    for (unsigned i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        expect_death(allocate_after_end, &bytes[i], "prudence_sizes_alloc: the family 'ended'",
+                     "was destroyed", NULL);
+    expect_death(destroy_twice, NULL, "prudence_sizes_destroy: the family 'ended'", "was destroyed",
+                 NULL);
+}
+
 static bool no_memory(void)
 {
     return true;

@@ -4,7 +4,7 @@
  * object's cache, and a callback if it waits for the readers of another domain. All other uses are
  * silent.
  *
- * ctest: not-with thread (one thread, and much to do: nothing to find)
+ * ctest: not-with thread (much to do, and the other thread only publishes)
  */
 #define PRUDENCE_CHECK_READERS
 #include "support/slab_test.h"

@@ -88,15 +88,15 @@ extern const struct gp_scheme gp_memb, gp_memb_by_callers, gp_manual, gp_srcu, g
 struct reader_slot {
     struct prudence_reader reader; /* first: the inline read side points here */
     struct reader_chunk *chunk;    /* the chunk that contains this slot; constant */
-    int32_t thread;        /* the owner's kernel thread id; 0: free; claimed by compare-and-swap */
-    uint32_t watched;      /* whether the thread's end will be told; atomic, as the next */
+    int32_t thread;   /* the owner's kernel thread id; 0: free; claimed by compare-and-swap */
+    uint32_t watched; /* whether the thread's end will be told; atomic, as the next */
     union {
         uint64_t claimed_at; /* boot time, ns; tells apart threads of one id; the thread's */
         struct reader_chunk *put_away; /* slots.c; while the slot's chunk is free */
     };
-    uint64_t entries_seen; /* value of reader.entries at the last choice of mode */
-    uint64_t stall_word;   /* the word in the way at stall_since; drivers */
-    uint64_t stall_since;  /* ns */
+    uint64_t entries_seen;   /* value of reader.entries at the last choice of mode */
+    uint64_t stall_word;     /* the word in the way at stall_since; drivers */
+    uint64_t stall_since;    /* ns */
     uint64_t stall_reported; /* the word that was reported last */
     int32_t index;           /* srcu: the counter of the open section; own thread only */
     /* Atomic, as the next two, which tell the thread that it is in the way (kick.c). */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library's requests to the system for memory. No other file maps, unmaps, protects or purges
- * anything (but file.c tries to map files). Every function keeps errno, because a free may end here.
+ * anything (but file.c tries to map files). Every function keeps errno, because a free may end
+ * here.
  *
  * Memory for the program's objects is mapped by the functions of the C library. A program or a
  * library may have replaced them, to know which addresses come and go (MPI, UCX, tracers). Those

@@ -25,8 +25,8 @@ struct meta_free {
     size_t bytes;
 };
 
-/* Begins a chunk, which lies at a multiple of META_CHUNK, except the first. Gaps between blocks are free blocks, so a
- * chunk is all blocks up to `cut`. */
+/* Begins a chunk, which lies at a multiple of META_CHUNK, except the first. Gaps between blocks are
+ * free blocks, so a chunk is all blocks up to `cut`. */
 struct meta_chunk {
     struct meta_chunk *next; /* wholly free */
     size_t live;             /* bytes of blocks in use */

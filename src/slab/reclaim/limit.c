@@ -51,7 +51,7 @@ static struct total {
     int64_t bytes;
 } __attribute__((aligned(CACHE_LINES_APART))) total; /* on cache lines of its own */
 static int64_t total_peak;
-static uint64_t named_bytes; /* atomic */
+static uint64_t limit_named_bytes; /* atomic */
 uint64_t limit_overruns;
 
 /* Sets the limits of each CPU. Half of its share of latent_limit may be reserved ahead, however far
@@ -171,7 +171,7 @@ void limit_release(unsigned cpu, size_t bytes)
 /* Counts bytes of the account as named. */
 void limit_set_apart(unsigned cpu, size_t bytes)
 {
-    add_relaxed(&named_bytes, bytes);
+    add_relaxed(&limit_named_bytes, bytes);
     limit_release(cpu, bytes);
 }
 
@@ -188,12 +188,12 @@ void limit_count_again(size_t bytes)
 void limit_named_go(size_t bytes)
 {
     if (unlikely(bytes))
-        sub_relaxed(&named_bytes, bytes);
+        sub_relaxed(&limit_named_bytes, bytes);
 }
 
 uint64_t limit_named(void)
 {
-    return load_relaxed(&named_bytes);
+    return load_relaxed(&limit_named_bytes);
 }
 
 /* -------------------------------------------------------------------------------------- ahead */
@@ -318,7 +318,7 @@ uint64_t limit_used_peak(void)
 void limit_clear(void)
 {
     total.bytes = 0;
-    named_bytes = 0;
+    limit_named_bytes = 0;
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
         total.bytes += accounts[cpu].credit;
         accounts[cpu].ahead = 0;

@@ -496,7 +496,10 @@ void huge_mapping_free(struct huge_mapping *huge)
 {
     page_index_set_huge_mapping(huge, false);
     working_set_freed(HUGE_MAPPINGS, huge->bytes);
-    huge_mapping_put(huge);
+    if (unlikely(huge->advised))
+        advice_owe_huge(huge);
+    else
+        huge_mapping_put(huge);
 }
 
 void huge_mapping_give_up(struct huge_mapping *huge)

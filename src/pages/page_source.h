@@ -9,6 +9,8 @@
  *   window.c        regions that belong to one cache each
  *   huge_mapping.c  separate mappings for larger blocks, and the list of the free ones
  *   run.c           runs with their accounting; a run that outgrows its region
+ *   advice.c        advice of the program about pages, which must not reach their next use
+ *   advice_undo.c   undoing it when they are freed
  *   working_set.c   accounting, and how many free pages will be wanted again
  *   purge.c         giving the other free pages back to the system
  *   pages.c         the functions of os/os.h
@@ -82,7 +84,8 @@ struct region {
     unsigned leaving;    /* number of runs on their way to the system */
     unsigned free_pages; /* unused pages, clean or dirty */
     unsigned dirty_pages;
-    unsigned longest;           /* upper bound of the longest free run */
+    unsigned longest;      /* upper bound of the longest free run */
+    struct advice *advice; /* of the program, about pages in use or freed; or NULL (advice.c) */
     uint16_t first[RUN_ORDERS]; /* no free run of 2^i pages or more begins before first[i] */
     uint64_t used[REGION_PAGES / BITS_PER_WORD];  /* used or out of circulation */
     uint64_t dirty[REGION_PAGES / BITS_PER_WORD]; /* unused, but perhaps backed by memory */
@@ -158,6 +161,7 @@ struct huge_mapping {
     size_t bytes;
     size_t mapped; /* >= bytes; the part between is clean */
     unsigned node;
+    bool advised; /* the program gave advice about it; never in a bin */
 };
 
 /* Called without the lock. huge_mapping_reuse() takes a free one, or returns NULL if none fits;
@@ -180,6 +184,32 @@ void huge_mapping_free(struct huge_mapping *huge);
 struct huge_mapping *huge_mapping_take_oldest(void);
 void huge_mapping_put(struct huge_mapping *huge);
 bool huge_mapping_unmake(struct huge_mapping *huge); /* a free one taken out; false if refused */
+
+/* --- advice.c; all under pages_lock, except advice_free() --- */
+/* Bits in units of OS_PAGE_SIZE. Pages in `owed` count as used. */
+struct advice {
+    struct list link; /* in advice_owing.runs, while there are owed pages */
+    struct region *region;
+    unsigned owed_pages;
+    /* Pages with advice, and freed pages that wait for the undoing. */
+    uint64_t given[REGION_PAGES / BITS_PER_WORD], owed[REGION_PAGES / BITS_PER_WORD];
+};
+extern struct advice_owing {
+    struct list runs, huge; /* struct advice; huge mappings, by `age` */
+    unsigned kinds;         /* all kinds of advice that were ever noted */
+} advice_owing;
+
+bool advice_given(const struct region *region, unsigned start, unsigned pages);
+/* Keeps freed pages out of circulation until their advice is undone. Returns false if they have
+ * none. */
+bool advice_owe(struct region *region, unsigned start, unsigned pages);
+void advice_owe_huge(struct huge_mapping *huge);
+void advice_free(struct region *region); /* called before the region's structure is freed */
+
+/* --- advice_undo.c; under pages_lock --- */
+void advice_undo_request(void);               /* called when pages may have become owed */
+void advice_undo_drop(struct region *region); /* of a window that ends: it will be unmapped */
+void advice_undo_fork_child(void);
 
 /* --- working_set.c; all under pages_lock unless noted --- */
 enum page_kind { RUNS, HUGE_MAPPINGS, PAGE_KINDS };

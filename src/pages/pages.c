@@ -25,6 +25,7 @@ static void purge_excess(bool all_of_it)
 
     os_lock_take(&pages_lock);
     any = working_set_excess(&excess, all_of_it);
+    advice_undo_request();
     os_lock_release(&pages_lock);
     if (any)
         purge(&excess);
@@ -101,6 +102,7 @@ void os_pages_free(void *pages, size_t bytes)
         huge_mapping_free(place.huge);
     }
     any = working_set_excess(&excess, false);
+    advice_undo_request();
     os_lock_release(&pages_lock);
     if (any)
         purge(&excess);
@@ -116,6 +118,7 @@ bool os_pages_cut(void *pages, size_t bytes)
     place = pages_place_of(pages);
     if (place.region)
         run_put(place.region, pages, bytes);
+    advice_undo_request();
     os_lock_release(&pages_lock);
     return place.region != NULL;
 }
@@ -147,6 +150,7 @@ void os_pages_take_back(void *pages, size_t bytes)
     os_lock_take(&pages_lock);
     place = pages_place_of(pages);
     run_put_clean(place.region, pages, bytes);
+    advice_undo_request();
     os_lock_release(&pages_lock);
 }
 
@@ -163,8 +167,7 @@ static void *pages_grow(const struct place *place, void *pages, size_t bytes, si
         if (wanted <= RUN_GROWN_MAX)
             return NULL;
         moved = run_move_to_huge_mapping(place->region, pages, bytes, wanted, owner);
-        if (!moved)
-            purge_excess(false);
+        purge_excess(false);
         return moved;
     }
     return huge_mapping_grow(place->huge, bytes, wanted, owner) ? place->huge->base : NULL;
@@ -236,6 +239,7 @@ void pages_fork_child(bool whole)
 {
     if (whole)
         working_set_fork_child();
+    advice_undo_fork_child();
     purge_fork_child(whole);
 }
 

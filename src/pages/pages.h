@@ -18,6 +18,11 @@ struct pages_words {
 };
 extern const struct pages_words pages_words;
 
+/* Notes that the program gave advice of `kind` (MAPPING_*, mapping.h) about `bytes` bytes from
+ * `start` on, which are part of one allocation that begins at `pages`. It is undone when those
+ * pages are freed. The caller holds nothing. */
+void pages_note_advice(const void *pages, const void *start, size_t bytes, unsigned kind);
+
 /* Called around fork, after and before the locks of the layers above. */
 void pages_fork_prepare(void);
 void pages_fork_child(bool whole);

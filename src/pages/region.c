@@ -250,6 +250,7 @@ bool region_unmake(struct region *region)
 {
     if (!mapping_unmake(region->base, region_bytes(region)))
         return false;
+    advice_free(region);
     os_meta_free(region, sizeof *region);
     return true;
 }
@@ -281,6 +282,7 @@ void region_remove_window(struct region *region)
 void region_unmake_window(struct region *region)
 {
     mapping_unmake(region->base, REGION_SIZE);
+    advice_free(region);
     os_meta_free(region, sizeof *region);
 }
 

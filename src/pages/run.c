@@ -115,14 +115,22 @@ bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, voi
 
 void run_put(struct region *region, const char *pages, size_t bytes)
 {
-    region_free(region, page_in_region(region, pages), narrow(unsigned, bytes / OS_PAGE_SIZE));
+    unsigned start = page_in_region(region, pages), count = narrow(unsigned, bytes / OS_PAGE_SIZE);
+
+    if (unlikely(region->advice) && advice_owe(region, start, count))
+        return;
+    region_free(region, start, count);
     working_set_freed(RUNS, bytes);
 }
 
 void run_put_clean(struct region *region, const char *pages, size_t bytes)
 {
-    region_free_clean(region, page_in_region(region, pages),
-                      narrow(unsigned, bytes / OS_PAGE_SIZE));
+    unsigned start = page_in_region(region, pages), count = narrow(unsigned, bytes / OS_PAGE_SIZE);
+
+    if (unlikely(region->advice) && advice_owe(region, start, count))
+        working_set_took(RUNS, bytes, 0); /* they come back by run_put() */
+    else
+        region_free_clean(region, start, count);
 }
 
 void run_shrink(struct region *region, char *run, size_t bytes, size_t wanted)
@@ -156,6 +164,8 @@ char *run_move_to_huge_mapping(struct region *region, char *run, size_t bytes, s
     huge_mapping_weld(huge, bytes);
     os_page_owner_set(huge->base, wanted, owner);
     os_lock_take(&pages_lock);
+    huge->advised = advice_given(region, page_in_region(region, run),
+                                 narrow(unsigned, bytes / OS_PAGE_SIZE)); /* it moves, too */
     run_put_clean(region, run, bytes);
     working_set_freed(RUNS, bytes);
     working_set_purged(RUNS, bytes);

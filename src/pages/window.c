@@ -119,6 +119,7 @@ void os_window_unmake(struct os_window *window)
 
     os_lock_take(&pages_lock);
     debug_assert(!window->live);
+    advice_undo_drop(region);
     region->ends = region->leaving > 0;
     if (region->ends)
         region = NULL;

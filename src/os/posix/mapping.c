@@ -400,6 +400,17 @@ bool mapping_purge(void *pages, size_t bytes)
     return advise(PROGRAMS, pages, bytes, MADV_DONTNEED);
 }
 
+/* One system call for each kind, because each goes over the mappings in the range. */
+void mapping_undo_advice(void *pages, size_t bytes, unsigned kinds)
+{
+    if (kinds & MAPPING_DONTFORK)
+        advise(PROGRAMS, pages, bytes, MADV_DOFORK);
+    if (kinds & MAPPING_DONTDUMP)
+        advise(PROGRAMS, pages, bytes, MADV_DODUMP);
+    if (kinds & MAPPING_WIPEONFORK)
+        advise(PROGRAMS, pages, bytes, MADV_KEEPONFORK);
+}
+
 bool mapping_purge_own(void *pages, size_t bytes)
 {
     return advise(OWN, pages, bytes, MADV_DONTNEED);

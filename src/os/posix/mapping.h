@@ -44,6 +44,9 @@ bool mapping_move(void *pages, size_t bytes, void *target, size_t room);
 /* Moves the contents of `pages`, which stay mapped, onto a mapping of as many bytes. Sets *lost
  * if the target may be unmapped. */
 bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost);
+/* Undoes advice of the program. If the system refuses, the advice stays. */
+enum { MAPPING_DONTFORK = 1, MAPPING_DONTDUMP = 2, MAPPING_WIPEONFORK = 4 };
+void mapping_undo_advice(void *pages, size_t bytes, unsigned kinds);
 
 /* --- metadata.c: blocks for the allocator's own books (os/os.h) --- */
 void *metadata_map(size_t bytes);

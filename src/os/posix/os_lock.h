@@ -180,7 +180,7 @@ static inline void os_mapping_call(void)
  * Several requests before that make one call. A thread inside `work` does not start again, so work
  * that allocates comes to an end.
  */
-enum os_later { OS_LATER_PURGE, OS_LATER_PAGE_JOBS, OS_LATER_COUNT };
+enum os_later { OS_LATER_PURGE, OS_LATER_PAGE_JOBS, OS_LATER_ADVICE, OS_LATER_COUNT };
 extern HIDDEN uint32_t os_later_wanted; /* one bit per kind; atomic */
 void os_later(enum os_later what, void (*work)(void));
 void os_later_run(void);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Undoes the advice of freed pages (advice.c) and puts the pages back into circulation. That is
+ * work for a thread that holds nothing (os_later), because it calls madvise. One thread at a time
+ * does so. A thread that finds another at work goes on: the worker finds its pages, too, because it
+ * looks again under the lock before it stops.
+ *
+ * A fork's child finds the owed pages as they were, and repeats the work, except for a huge mapping
+ * that another thread had in hand, which is lost there. A window that ends meanwhile stays until
+ * the run in hand is back, as with purge.c.
+ */
+#include "pages/page_source.h"
+#include "pages/pages.h"
+#include "pages/run.h"
+
+static const void *worker;              /* the thread that undoes, or NULL */
+static struct leaving_run undo_in_hand; /* the worker's; its region is NULL if there is none */
+
+/* Returns an address that differs between threads. */
+static const void *advice_undo_me(void)
+{
+    return &os_busy;
+}
+
+/* Finds the first owed run from page `start` of the region on. */
+static bool owed_find(struct region *region, unsigned start, struct leaving_run *run)
+{
+    const uint64_t *owed = region->advice->owed;
+
+    run->region = region;
+    run->start = bits_find_set(owed, start, REGION_PAGES);
+    run->pages = bits_find_clear(owed, run->start, REGION_PAGES) - run->start;
+    return run->start < REGION_PAGES;
+}
+
+/* Puts the owed pages from `start` up to `end` back into circulation. */
+static void owed_put(struct region *region, unsigned start, unsigned end)
+{
+    struct advice *advice = region->advice;
+
+    bits_clear_range(advice->given, start, end);
+    bits_clear_range(advice->owed, start, end);
+    advice->owed_pages -= end - start;
+    if (!advice->owed_pages)
+        list_remove(&advice->link);
+    run_put(region, region->base + start * OS_PAGE_SIZE, (end - start) * OS_PAGE_SIZE);
+}
+
+/* Puts the pages of an owed run back, except those in hand. The run may have grown since these were
+ * taken. */
+static void put_all_but_hand(const struct leaving_run *run)
+{
+    unsigned end = run->start + run->pages;
+    unsigned hand = undo_in_hand.region == run->region ? undo_in_hand.start : end;
+
+    if (hand < run->start || hand >= end) {
+        owed_put(run->region, run->start, end);
+        return;
+    }
+    if (hand > run->start)
+        owed_put(run->region, run->start, hand);
+    if (end > hand + undo_in_hand.pages)
+        owed_put(run->region, hand + undo_in_hand.pages, end);
+}
+
+void advice_undo_drop(struct region *region)
+{
+    struct leaving_run run;
+
+    for (unsigned at = 0; region->advice && owed_find(region, at, &run); at = run.start + run.pages)
+        put_all_but_hand(&run);
+}
+
+/* Puts the run in hand back. Returns a window that only waited for it, removed, or NULL. */
+static struct region *run_back(void)
+{
+    struct region *region = undo_in_hand.region;
+
+    undo_in_hand.region = NULL;
+    region->leaving--;
+    owed_put(region, undo_in_hand.start, undo_in_hand.start + undo_in_hand.pages);
+    if (!region->ends || region->leaving)
+        return NULL;
+    region->ends = false;
+    region_remove_window(region);
+    return region;
+}
+
+/* Called under the lock, which is released for the calls. The pages stay in `owed` meanwhile, so no
+ * other thread puts them back. Returns false if there is nothing to do. */
+static bool undo_run(void)
+{
+    const struct advice *advice = list_first(&advice_owing.runs, struct advice, link);
+    unsigned kinds = advice_owing.kinds;
+    struct region *ended;
+
+    if (!advice)
+        return false;
+    owed_find(advice->region, 0, &undo_in_hand);
+    undo_in_hand.region->leaving++;
+    os_lock_release(&pages_lock);
+    mapping_undo_advice(undo_in_hand.region->base + undo_in_hand.start * OS_PAGE_SIZE,
+                        undo_in_hand.pages * OS_PAGE_SIZE, kinds);
+    os_lock_take(&pages_lock);
+    ended = run_back();
+    if (ended) {
+        os_lock_release(&pages_lock);
+        region_unmake_window(ended);
+        os_lock_take(&pages_lock);
+    }
+    return true;
+}
+
+/* Like undo_run(), for a huge mapping. */
+static bool undo_huge(void)
+{
+    struct huge_mapping *huge = list_first(&advice_owing.huge, struct huge_mapping, age);
+    unsigned kinds = advice_owing.kinds;
+
+    if (!huge)
+        return false;
+    list_remove(&huge->age);
+    os_hands_full();
+    working_set_in_hand(huge->bytes, true);
+    os_lock_release(&pages_lock);
+    mapping_undo_advice(huge->base, huge->mapped, kinds);
+    os_lock_take(&pages_lock);
+    working_set_in_hand(huge->bytes, false);
+    huge->advised = false;
+    huge_mapping_put(huge);
+    os_hands_empty();
+    return true;
+}
+
+static void undo_owed(void)
+{
+    os_lock_take(&pages_lock);
+    if (!worker) {
+        worker = advice_undo_me();
+        while (undo_run() || undo_huge())
+            ;
+        worker = NULL;
+    }
+    os_lock_release(&pages_lock);
+}
+
+void advice_undo_request(void)
+{
+    if (unlikely(!list_is_empty(&advice_owing.runs) || !list_is_empty(&advice_owing.huge)))
+        os_later(OS_LATER_ADVICE, undo_owed);
+}
+
+/* A thread that forks inside the undoing goes on with it in the child. */
+void advice_undo_fork_child(void)
+{
+    if (worker == advice_undo_me())
+        return;
+    worker = NULL;
+    if (undo_in_hand.region)
+        undo_in_hand.region->leaving--;
+    undo_in_hand.region = NULL;
+}

@@ -42,9 +42,9 @@ static struct depot *stack_depot_ready(void)
     return made;
 }
 
-static uint32_t hash_of(void *const *frames, unsigned count)
+static uint32_t hash_of(void *const *frames, unsigned count, unsigned rank)
 {
-    uint64_t hash = count;
+    uint64_t hash = (uint64_t)rank << 32 | count;
 
     for (unsigned i = 0; i < count; i++) {
         hash = (hash ^ (uintptr_t)frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
@@ -63,14 +63,15 @@ static bool has_frames(const struct trace *trace, void *const *frames)
 }
 
 static uint32_t stack_depot_find(struct depot *in, uint32_t hash, void *const *frames,
-                                 unsigned count)
+                                 unsigned count, unsigned rank)
 {
     uint32_t number = load_acquire(&in->buckets[hash % DEPOT_BUCKETS]);
 
     while (number) {
         const struct trace *trace = trace_at(in, number);
 
-        if (trace->hash == hash && trace->count == count && has_frames(trace, frames))
+        if (trace->hash == hash && trace->count == count && trace->rank == rank &&
+            has_frames(trace, frames))
             break;
         number = trace->next;
     }
@@ -78,7 +79,7 @@ static uint32_t stack_depot_find(struct depot *in, uint32_t hash, void *const *f
 }
 
 static uint32_t stack_depot_add(struct depot *to, uint32_t hash, void *const *frames,
-                                unsigned count)
+                                unsigned count, unsigned rank)
 {
     uint64_t size = sizeof(struct trace) / sizeof(uint64_t) + count;
     uint64_t place;
@@ -93,6 +94,7 @@ static uint32_t stack_depot_add(struct depot *to, uint32_t hash, void *const *fr
     trace = trace_at(to, narrow(uint32_t, place));
     trace->hash = hash;
     trace->count = count;
+    trace->rank = rank;
     copy_unseen(trace->frames, frames, count * sizeof *frames);
     trace->next = load_relaxed(&to->buckets[hash % DEPOT_BUCKETS]);
     while (!compare_exchange(&to->buckets[hash % DEPOT_BUCKETS], &trace->next, (uint32_t)place))
@@ -104,12 +106,14 @@ static uint32_t stack_depot_number_of(void *const *frames, unsigned count)
 {
     struct depot *ready = count ? stack_depot_ready() : NULL;
     uint32_t hash, number;
+    unsigned rank;
 
     if (!ready)
         return 0;
-    hash = hash_of(frames, count);
-    number = stack_depot_find(ready, hash, frames, count);
-    return number ? number : stack_depot_add(ready, hash, frames, count);
+    rank = os_trace_rank(frames, count);
+    hash = hash_of(frames, count, rank);
+    number = stack_depot_find(ready, hash, frames, count, rank);
+    return number ? number : stack_depot_add(ready, hash, frames, count, rank);
 }
 
 uint32_t stack_depot_here(void)
@@ -133,14 +137,11 @@ uint32_t stack_depot_from(const void *frame_address)
     return stack_depot_number_of(frames, count);
 }
 
-unsigned stack_depot_trace(uint32_t number, void *const **frames)
+const struct trace *stack_depot_trace(uint32_t number)
 {
     struct depot *made = load_acquire(&stack_depot_kept);
 
-    if (!number || !made)
-        return 0;
-    *frames = trace_at(made, number)->frames;
-    return (unsigned)trace_at(made, number)->count;
+    return number && made ? trace_at(made, number) : NULL;
 }
 
 void stack_depot_print(const char *title, uint32_t number)
@@ -151,10 +152,10 @@ void stack_depot_print(const char *title, uint32_t number)
 
 void stack_depot_print_frames(uint32_t number)
 {
-    struct depot *made = load_acquire(&stack_depot_kept);
+    const struct trace *trace = stack_depot_trace(number);
 
-    if (number && made)
-        os_trace_print(trace_at(made, number)->frames, (unsigned)trace_at(made, number)->count);
+    if (trace)
+        os_trace_print_kept(trace->frames, trace->count, trace->rank);
     else
         os_report("    (unknown)");
 }

@@ -14,7 +14,8 @@
 struct trace {
     uint32_t next; /* next in the bucket; 0 if none */
     uint32_t hash;
-    uint64_t count;
+    uint32_t count;
+    uint32_t rank; /* of its modules (os_trace_rank) */
     void *frames[];
 };
 
@@ -33,8 +34,8 @@ uint32_t stack_depot_here(void);
  * for os_trace_capture_from(), or NULL if unknown. */
 uint32_t stack_depot_from(const void *frame_address);
 
-/* Stores the frames of trace `number`, which stay, and returns their number. Async-signal-safe. */
-unsigned stack_depot_trace(uint32_t number, void *const **frames);
+/* Returns trace `number`, which stays, or NULL if it is unknown. Async-signal-safe. */
+const struct trace *stack_depot_trace(uint32_t number);
 
 /* Writes trace `number` to standard error under `title`. */
 void stack_depot_print(const char *title, uint32_t number);

@@ -242,7 +242,10 @@ void os_word_wake_some(uint32_t *word, unsigned count); /* those that have slept
  * does the same from a running function of the library that called it, perhaps through others;
  * `frame_address` is that function's __builtin_frame_address(0). 0 also means that unwinding
  * from there failed. os_trace_describe formats a frame as a line that begins with two spaces and
- * has the module and the offset in it; os_trace_print reports one such line per frame. --- */
+ * has the module and the offset in it; os_trace_print reports one such line per frame.
+ *
+ * A trace that is kept also keeps what os_trace_rank returned at the capture. os_trace_print_kept
+ * then names the modules that were loaded at that time, and says if one has been unloaded. --- */
 #define OS_TRACE_MAX  32u
 #define OS_TRACE_LINE 500
 void os_trace_prime(void);
@@ -250,6 +253,8 @@ unsigned os_trace_capture(void **frames, unsigned count);
 unsigned os_trace_capture_from(const void *frame_address, void **frames, unsigned count);
 void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LINE]);
 void os_trace_print(void *const *frames, unsigned count);
+unsigned os_trace_rank(void *const *frames, unsigned count);
+void os_trace_print_kept(void *const *frames, unsigned count, unsigned rank);
 
 /* Captures the trace of a thread of this process by sending it SIGURG. Returns 0 if the thread
  * does not answer within `patience` ns, or while another trace is being taken.

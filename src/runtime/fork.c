@@ -37,6 +37,7 @@
 #include "heap/background.h"
 #include "heap/heap.h"
 #include "heap/nested.h"
+#include "loaded.h"
 #include "pages/pages.h"
 #include "posix.h"
 #include "rcu/call.h"
@@ -102,6 +103,7 @@ static void system_child(bool whole)
     posix_last_threads_fork_child();
     posix_pressure_fork_child();
     posix_thread_trace_fork_child();
+    loaded_fork_child();
     os_later_fork_child();
     background_fork_child();
 }

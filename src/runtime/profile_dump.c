@@ -4,7 +4,9 @@
  * profile_signal.
  *
  * The file consists of lines of text, which prudence-profile(1) converts for pprof. Addresses are
- * written raw; the process's mappings, which follow, tell which files they belong to. The last line
+ * written raw; the process's mappings, which follow, tell which files they belong to. A module that
+ * was unloaded has none any more, and another may be in its place. Addresses in it are written as
+ * if it were mapped where no process can have a mapping, and a line tells that place. The last line
  * is "end", so a truncated file is noticed. Writing uses system calls alone and takes no lock, so
  * any thread may do it at any time, also in a signal handler. Sums that change during the call have
  * a value of some instant of the call.
@@ -22,6 +24,7 @@
 #include "debug/profile.h"
 #include "debug/profile_sites.h"
 #include "debug/stack_depot.h"
+#include "loaded.h"
 #include "process.h"
 #include "runtime/option_file.h"
 #include "runtime/options.h"
@@ -68,13 +71,31 @@ static number microseconds(const uint64_t *sum)
     return ns / 1000 < 1e19 ? (number)(ns / 1000) : (number)1e19;
 }
 
+/* Returns the place where the file says that an unloaded module's code is mapped. */
+static uintptr_t unloaded_place(const struct loaded *module)
+{
+    return ((uintptr_t)1 << 62) + ((uintptr_t)module->number << 36);
+}
+
+static void print_calls(struct output *output, const struct trace *trace)
+{
+    for (unsigned i = 0; i < trace->count; i++) {
+        uintptr_t call = (uintptr_t)trace->frames[i];
+        const struct loaded *module = loaded_of(trace->frames[i], trace->rank);
+
+        if (module && call > module->code_start && call <= module->code_end &&
+            loaded_is_gone(module))
+            call += unloaded_place(module) - module->code_start;
+        output_print(output, " %llx", (number)call);
+    }
+}
+
 /* Prints a line of ROLE, objects and bytes now, objects and bytes ever, microseconds and "CACHE",
  * then a line of ages and a line of calls. */
 static void print_site(const struct profile_site *site, void *data)
 {
     struct output *output = data;
-    void *const *frames;
-    unsigned count = stack_depot_trace(site->trace, &frames);
+    const struct trace *trace = stack_depot_trace(site->trace);
 
     output_text(output, site->role == SITE_ALLOCATES ? "allocates " : "defers ");
     output_print(output, "%llu %llu %llu %llu %llu ", not_below_zero(&site->now.objects),
@@ -86,9 +107,25 @@ static void print_site(const struct profile_site *site, void *data)
         if (load_relaxed(&site->ages[i]))
             output_print(output, " %u:%llu", i, (number)load_relaxed(&site->ages[i]));
     output_text(output, "\ncalls");
-    for (unsigned i = 0; i < count; i++)
-        output_print(output, " %llx", (number)(uintptr_t)frames[i]);
+    if (trace)
+        print_calls(output, trace);
     output_text(output, "\n");
+}
+
+/* Prints a line for each module that was unloaded, in the form of the mappings. */
+static void print_unloaded(struct output *output)
+{
+    for (const struct loaded *module = loaded_next(NULL); module; module = loaded_next(module)) {
+        uintptr_t place = unloaded_place(module);
+
+        if (!module->code_end || !loaded_is_gone(module))
+            continue;
+        output_print(output, "%llx-%llx r-xp %08llx 00:00 0 ", (number)place,
+                     (number)(place + module->code_end - module->code_start),
+                     (number)module->code_offset);
+        output_name(output, module->name);
+        output_text(output, " (unloaded)\n");
+    }
 }
 
 static void print_mappings(struct output *output)
@@ -104,6 +141,7 @@ static void print_mappings(struct output *output)
     }
     if (maps >= 0)
         option_file_close(maps);
+    print_unloaded(output);
     output_text(output, "end\n");
 }
 

@@ -47,11 +47,10 @@ struct sums {
 
 static bool is_called_by(const struct profile_site *site, uintptr_t function)
 {
-    void *const *frames;
-    unsigned count = stack_depot_trace(site->trace, &frames);
+    const struct trace *trace = stack_depot_trace(site->trace);
 
-    for (unsigned i = 0; i < count; i++)
-        if ((uintptr_t)frames[i] - function < FUNCTION)
+    for (unsigned i = 0; trace && i < trace->count; i++)
+        if ((uintptr_t)trace->frames[i] - function < FUNCTION)
             return true;
     return false;
 }
@@ -254,11 +253,10 @@ static PLACE void *allocate_here(struct prudence_cache *cache)
  * library were not unwound. */
 static void find_caller(const struct profile_site *site, void *found)
 {
-    void *const *frames;
-    unsigned count = stack_depot_trace(site->trace, &frames);
+    const struct trace *trace = stack_depot_trace(site->trace);
 
-    for (unsigned i = 0; i < count && i <= LIBRARY; i++)
-        if ((uintptr_t)frames[i] - (uintptr_t)allocate_here < FUNCTION)
+    for (unsigned i = 0; trace && i < trace->count && i <= LIBRARY; i++)
+        if ((uintptr_t)trace->frames[i] - (uintptr_t)allocate_here < FUNCTION)
             *(bool *)found = true;
 }
 

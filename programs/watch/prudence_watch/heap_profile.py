@@ -24,7 +24,7 @@ class Profile(Heap):
         if not place:
             return []
         first = depot + self.layout.number("depot_words") + place * 8
-        count = bounded(self.memory.word(first + self.layout.offset("trace.count")), bounds.CALLS, "calls of a trace")
+        count = bounded(self.memory.number(first + self.layout.offset("trace.count"), 4), bounds.CALLS, "calls of a trace")
         return self.memory.words(first + self.layout.number("trace_frames"), count)
 
     def site_lines(self, site, depot):

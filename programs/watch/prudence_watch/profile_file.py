@@ -134,7 +134,7 @@ def read_mapping(line):
     if len(words) < 5 or "\0" in line:
         raise ValueError("a mapping has too few words")
     start, end = words[0].split("-")
-    mapping = Mapping(hexadecimal(start), hexadecimal(end), hexadecimal(words[2]), words[5].removesuffix(" (deleted)") if len(words) > 5 else "")
+    mapping = Mapping(hexadecimal(start), hexadecimal(end), hexadecimal(words[2]), words[5].removesuffix(" (deleted)").removesuffix(" (unloaded)") if len(words) > 5 else "")
     return mapping if mapping.path.startswith("/") else None
 
 

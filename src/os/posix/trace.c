@@ -24,6 +24,7 @@
 #include <execinfo.h>
 #endif
 
+#include "loaded.h"
 #include "os/os.h"
 #include "posix.h"
 #include "unwind.h"
@@ -189,14 +190,42 @@ void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LIN
                  found.dli_fname, call - (const char *)found.dli_fbase);
 }
 
-void os_trace_print(void *const *frames, unsigned count)
+/* A module that was unloaded has no symbols any more, but the file may still have them
+ * (prudence-symbolize). */
+static void describe_kept(unsigned place, const void *frame, unsigned rank,
+                          char line[OS_TRACE_LINE])
+{
+    const struct loaded *module = loaded_of(frame, rank);
+    const char *call = (const char *)frame - 1;
+
+    if (module && loaded_is_gone(module))
+        snprintf(line, OS_TRACE_LINE, "  #%u %p (%s+%#tx) [unloaded]", place, (const void *)call,
+                 module->name, (ptrdiff_t)((uintptr_t)call - module->start));
+    else
+        os_trace_describe(place, frame, line);
+}
+
+static void report_lines(void *const *frames, unsigned count, const unsigned *rank)
 {
     for (unsigned i = 0; i < count; i++) {
         char line[OS_TRACE_LINE];
 
-        os_trace_describe(i, frames[i], line);
+        if (rank)
+            describe_kept(i, frames[i], *rank, line);
+        else
+            os_trace_describe(i, frames[i], line);
         os_report("  %s", line);
     }
     if (!count)
         os_report("    (unknown)");
+}
+
+void os_trace_print(void *const *frames, unsigned count)
+{
+    report_lines(frames, count, NULL);
+}
+
+void os_trace_print_kept(void *const *frames, unsigned count, unsigned rank)
+{
+    report_lines(frames, count, &rank);
 }

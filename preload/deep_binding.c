@@ -13,6 +13,10 @@
  * leads to are no longer found. So these two functions jump. They ask C code for the flags and the
  * function to jump to, keep the arguments, and leave the stack and the return address as they found
  * them.
+ *
+ * They are weak, so a program that is linked with the archive may define its own. In a static
+ * program they take the place of the C library's. These are then linked only if something else
+ * names them, as -u,___dlopen does; otherwise the call is refused. The flag means nothing there.
  */
 #define _GNU_SOURCE /* RTLD_NEXT, RTLD_DEEPBIND, dlmopen */
 #include <dlfcn.h>
@@ -21,6 +25,10 @@
 
 #include "heap/heap.h"
 #include "runtime/options.h"
+
+/* The C library's, in a static program. They are jumped to, so these types do not matter. */
+extern void *deep_binding_static_dlopen(void) __asm__("___dlopen") __attribute__((weak));
+extern void *deep_binding_static_dlmopen(void) __asm__("___dlmopen") __attribute__((weak));
 
 /* Fits two registers on both processors. */
 struct continuation {
@@ -46,7 +54,7 @@ static void say_once(const char *function, const char *file)
 
 static int shallow(const char *function, const char *file, int mode)
 {
-    if (!(mode & RTLD_DEEPBIND))
+    if (!(mode & RTLD_DEEPBIND) || deep_binding_static_dlopen)
         return mode;
     process_start();
     if (!load_relaxed(&option_drop_deepbind))
@@ -55,19 +63,32 @@ static int shallow(const char *function, const char *file, int mode)
     return mode & ~RTLD_DEEPBIND;
 }
 
-/* Returns the function that comes after ours in symbol look-up. Two threads that look at once
- * find the same one. */
-static void *real(void **place, const char *name)
+static void *refuse(void)
 {
-    void *function = load_relaxed(place);
+    os_report(
+        "dlopen is refused: in a static program with libprudence-malloc.a it needs the linker "
+        "option -u,___dlopen, and dlmopen -u,___dlmopen");
+    return NULL;
+}
 
-    if (function)
-        return function;
-    function = dlsym(RTLD_NEXT, name);
-    if (!function)
-        os_panic("%s: the C library has no such function", name);
-    store_relaxed(place, function);
-    return function;
+/* Returns the function that comes after ours in symbol look-up, or the static program's. Two
+ * threads that look at once find the same one. */
+static void *real(void **place, const char *name, void *(*in_static_program)(void))
+{
+    union {
+        void *address;
+        void *(*call)(void);
+    } function = {.address = load_relaxed(place)};
+
+    if (function.address)
+        return function.address;
+    function.call = in_static_program;
+    if (!function.address)
+        function.address = dlsym(RTLD_NEXT, name);
+    if (!function.address)
+        function.call = refuse;
+    store_relaxed(place, function.address);
+    return function.address;
 }
 
 struct continuation deep_binding_dlopen(const char *file, int mode)
@@ -75,7 +96,7 @@ struct continuation deep_binding_dlopen(const char *file, int mode)
     static void *function;
 
     return (struct continuation){(uintptr_t)(unsigned)shallow("dlopen", file, mode),
-                                 real(&function, "dlopen")};
+                                 real(&function, "dlopen", deep_binding_static_dlopen)};
 }
 
 struct continuation deep_binding_dlmopen(Lmid_t space, const char *file, int mode)
@@ -84,14 +105,15 @@ struct continuation deep_binding_dlmopen(Lmid_t space, const char *file, int mod
 
     if (space == LM_ID_BASE)
         mode = shallow("dlmopen", file, mode);
-    return (struct continuation){(uintptr_t)(unsigned)mode, real(&function, "dlmopen")};
+    return (struct continuation){(uintptr_t)(unsigned)mode,
+                                 real(&function, "dlmopen", deep_binding_static_dlmopen)};
 }
 
 #if defined(__x86_64__)
 
 __asm__(
     ".pushsection .text\n"
-    ".globl dlopen\n"
+    ".weak dlopen\n"
     ".type dlopen, @function\n"
     "dlopen:\n"
     ".cfi_startproc\n"
@@ -105,7 +127,7 @@ __asm__(
     "    jmp *%rdx\n"
     ".cfi_endproc\n"
     ".size dlopen, . - dlopen\n"
-    ".globl dlmopen\n"
+    ".weak dlmopen\n"
     ".type dlmopen, @function\n"
     "dlmopen:\n"
     ".cfi_startproc\n"
@@ -134,7 +156,7 @@ __asm__(
 
 __asm__(
     ".pushsection .text\n"
-    ".globl dlopen\n"
+    ".weak dlopen\n"
     ".type dlopen, %function\n"
     "dlopen:\n"
     ".cfi_startproc\n"
@@ -155,7 +177,7 @@ __asm__(
     "    br x16\n"
     ".cfi_endproc\n"
     ".size dlopen, . - dlopen\n"
-    ".globl dlmopen\n"
+    ".weak dlmopen\n"
     ".type dlmopen, %function\n"
     "dlmopen:\n"
     ".cfi_startproc\n"

@@ -303,6 +303,11 @@ class DeepBinding(unittest.TestCase):
         self.assertEqual(len(errors.splitlines()), 1)
         self.assertIn("dlopen of 'libpreload_program_deep_library.so'", errors)
 
+    def test_in_a_program_that_is_linked_with_the_archive(self):
+        out, errors = run(PROGRAMS / "preload_program_deep_archive", options="", preload=False)
+        self.assertEqual(out, "ok\n")
+        self.assertEqual(errors.count(self.DROPPED), 1)
+
     def test_with_it_the_c_library_frees_our_blocks(self):
         done = subprocess.run([self.PROGRAM], env=environment("drop_deepbind=0"), text=True,
                               capture_output=True, timeout=100)

@@ -12,6 +12,7 @@
 #include "heap/harmless.h"
 #include "heap/malloc.h"
 #include "slab/misuse.h"
+#include "vfork.h"
 
 static void *out_of_memory(void)
 {
@@ -33,11 +34,11 @@ static void *allocate_anew(size_t size, size_t alignment, bool *zeroed)
 
 static __attribute__((noinline)) void *malloc_block(size_t size, size_t alignment, bool *zeroed)
 {
-    void *object;
+    void *object = NULL;
 
-    if (unlikely(object_call_is_nested())) {
+    if (unlikely(object_call_is_nested()))
         object = nested_alloc(size, alignment, zeroed);
-    } else {
+    if (likely(!object_call_is_nested()) || (!object && os_in_vfork_child)) {
         nested_depth++;
         object = allocate_anew(size, alignment, zeroed);
         nested_depth--;

@@ -35,15 +35,17 @@
 #include "base/bits.h"
 #include "gp/gp.h"
 #include "mapping.h"
+#include "vfork.h"
 
-#define MAPPED_CHUNKS 512
-#define BLOCKS_MOST   64
-#define SHIFT_LEAST   6  /* smallest block, 64 bytes */
-#define SHIFT_MAPPED  10 /* smallest block of mapped chunks, 1 KiB */
-#define SHIFT_MOST    46
-#define SHIFT_PURGED  16 /* blocks from this size on are purged when freed */
-#define SHIFT_WASTE   6  /* no block is used for less than 1/64 of the bytes */
-#define CHUNK_LEAST   OS_PAGE_SIZE_MOST
+#define MAPPED_CHUNKS          512
+#define MAPPED_CHUNKS_OF_VFORK 448 /* children of vfork make no more, because they seldom free */
+#define BLOCKS_MOST            64
+#define SHIFT_LEAST            6  /* smallest block, 64 bytes */
+#define SHIFT_MAPPED           10 /* smallest block of mapped chunks, 1 KiB */
+#define SHIFT_MOST             46
+#define SHIFT_PURGED           16 /* blocks from this size on are purged when freed */
+#define SHIFT_WASTE            6  /* no block is used for less than 1/64 of the bytes */
+#define CHUNK_LEAST            OS_PAGE_SIZE_MOST
 
 enum chunk_state { CHUNK_NONE, CHUNK_BEING_MADE, CHUNK_READY };
 
@@ -147,11 +149,13 @@ static void nested_purge(char *pages, size_t bytes)
 }
 
 /* Makes a chunk and returns the first block to the caller. Mapped chunks stay for good, so once
- * there are MAPPED_CHUNKS, this always fails. */
+ * there are MAPPED_CHUNKS, this always fails. A child of vfork then allocates as other threads
+ * do. */
 static void *chunk_make(unsigned shift)
 {
     size_t bytes = max_size((size_t)1 << shift, CHUNK_LEAST);
-    bool room = load_acquire(&mapped_chunks[MAPPED_CHUNKS - 1].state) == CHUNK_NONE;
+    unsigned most = os_in_vfork_child ? MAPPED_CHUNKS_OF_VFORK : MAPPED_CHUNKS;
+    bool room = load_acquire(&mapped_chunks[most - 1].state) == CHUNK_NONE;
     char *blocks = room ? nested_map(bytes) : NULL;
     struct chunk *chunk = blocks ? nested_claim() : NULL;
 
@@ -346,12 +350,15 @@ __thread unsigned nested_depth;
 struct put_off *nested_put_off;
 
 /* Notes an object to free later, in a block of the side area. The compare-and-swap releases the
- * entry to the thread that takes it. */
-static void put_off(void *object, bool deferred, const char *what)
+ * entry to the thread that takes it. Returns false, with nothing done, without such a block in a
+ * child of vfork, which then frees as other threads do. */
+static bool put_off(void *object, bool deferred, const char *what)
 {
     bool zeroed;
     struct put_off *entry = nested_alloc(sizeof *entry, 1, &zeroed);
 
+    if (!entry && os_in_vfork_child)
+        return false;
     if (!entry)
         os_panic(
             "%s: %p cannot be freed inside the library now, and there is no memory to free it "
@@ -360,6 +367,7 @@ static void put_off(void *object, bool deferred, const char *what)
     *entry = (struct put_off){load_relaxed(&nested_put_off), object, what, deferred};
     while (!compare_exchange(&nested_put_off, &entry->next, entry))
         ;
+    return true;
 }
 
 /* Takes all entries at once, so that none can be taken and put back in between. */
@@ -386,8 +394,8 @@ bool nested_end(const struct slab *slab, void *object, bool nested, bool deferre
     if (slab ? !nested : !chunk)
         return false;
     if (slab)
-        put_off(object, deferred, what);
-    else if (deferred)
+        return put_off(object, deferred, what);
+    if (deferred)
         nested_defer(chunk, live(chunk, object, what), object, what);
     else
         free_block(chunk, live(chunk, object, what));

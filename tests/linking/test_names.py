@@ -18,7 +18,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 INTERNAL = BUILD / "tests/libprudence_internal.a"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
 # The shared library's alone: what finds the program's own functions of these names behind it, and C++'s operators.
-SHARED_ONLY = {"_ZdaPv", "_ZdaPvm", "_ZdlPv", "_ZdlPvSt11align_val_t", "_ZdlPvm", "_Znwm", "__register_atfork", "madvise"}
+SHARED_ONLY = {"_ZdaPv", "_ZdaPvm", "_ZdlPv", "_ZdlPvSt11align_val_t", "_ZdlPvm", "_Znwm", "__register_atfork", "__vfork", "madvise", "vfork"}
 
 
 def defined(library):

@@ -16,6 +16,7 @@
  * lose at most a count.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 #include "os/os.h"
 #include "posix.h"
 #include "report.h"
+#include "vfork.h"
 
 #define WHERE_MAX 64 /* bytes for the name of the reporting thread */
 
@@ -222,7 +224,14 @@ void os_panic(const char *format, ...)
     os_abort();
 }
 
+__thread bool os_in_vfork_child;
+
+/* In a child of vfork, abort() would leave its lock taken in the parent's memory. */
 void os_abort(void)
 {
+    if (unlikely(os_in_vfork_child)) {
+        raise(SIGABRT);
+        _exit(128 + SIGABRT); /* the program's handler has returned, or the signal is blocked */
+    }
     abort();
 }

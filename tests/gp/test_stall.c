@@ -367,7 +367,7 @@ TEST(a_reader_that_blocks_signals_is_reported_without_a_trace)
     child_run(stall_deaf, NULL, &result);
     assert_child_result(&result);
     assert_int_equal(child_count(&result, "stall:"), 1);
-    assert_true(child_said(&result, "(unknown)"));
+    assert_true(child_said(&result, "(unknown: the thread has not answered SIGURG"));
 }
 
 static unsigned urgent;
@@ -399,6 +399,7 @@ TEST(handlers_of_the_program_are_respected)
     child_run(handlers_of_the_program, NULL, &result);
     assert_child_result(&result);
     assert_int_equal(child_count(&result, "stall:"), 1);
+    assert_true(child_said(&result, "(unknown: the program has replaced the library's handler"));
 }
 
 static int stall_in_srcu(void *unused)

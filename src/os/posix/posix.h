@@ -166,5 +166,7 @@ void posix_last_threads_fork_child(void);
 bool posix_thread_is_zombie(int thread);
 void posix_pressure_fork_child(void);
 void posix_thread_trace_fork_child(void);
+/* Why this thread's last os_thread_trace() returned nothing, else NULL. */
+extern HIDDEN __thread const char *posix_trace_failure __attribute__((tls_model("initial-exec")));
 
 #endif /* OS_POSIX_POSIX_H */

@@ -100,30 +100,51 @@ static unsigned thread_trace_collect(void **frames, unsigned count, uint64_t pat
     uint32_t asked = ASKED;
 
     while (load_acquire(&request.state) != ANSWERED) {
-        if (os_clock_ns() >= deadline && compare_exchange(&request.state, &asked, (uint32_t)BUSY))
+        if (os_clock_ns() >= deadline && compare_exchange(&request.state, &asked, (uint32_t)BUSY)) {
+            posix_trace_failure =
+                "the thread has not answered SIGURG: it blocks the signal, or gets no CPU";
             return 0;
+        }
         asked = ASKED;
         os_sleep_ns(LOOK_NS);
     }
     count = (unsigned)min_size(count, request.count);
+    if (!count)
+        posix_trace_failure = "its stack cannot be unwound";
     memcpy(frames, request.frames, count * sizeof *frames);
     return count;
 }
 
-unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience)
+/* Takes the one request. Returns why that is impossible, else NULL. */
+static const char *thread_trace_begin(void)
 {
     uint32_t free = FREE;
+
+    if (os_calls_are_few())
+        return "system calls are few (sandbox)";
+    if (!is_installed())
+        return "the program has replaced the library's handler of SIGURG, as Go does";
+    if (!compare_exchange(&request.state, &free, (uint32_t)BUSY))
+        return "another trace is being taken";
+    return NULL;
+}
+
+unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t patience)
+{
     unsigned captured = 0;
 
+    posix_trace_failure = NULL;
     if (thread == os_thread_id())
         return os_trace_capture(frames, count);
-    if (os_calls_are_few() || !is_installed() ||
-        !compare_exchange(&request.state, &free, (uint32_t)BUSY))
+    posix_trace_failure = thread_trace_begin();
+    if (posix_trace_failure)
         return 0;
     store_release(&request.thread, (uint32_t)thread);
     store_release(&request.state, (uint32_t)ASKED);
     if (send(thread))
         captured = thread_trace_collect(frames, count, patience);
+    else
+        posix_trace_failure = "the thread cannot be signaled";
     store_release(&request.state, (uint32_t)FREE);
     return captured;
 }

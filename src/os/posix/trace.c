@@ -35,6 +35,7 @@ static uint32_t primed, ended;
 static bool is_static; /* the program has no dynamic section; written before `primed` */
 static struct code_range our_code;
 static __thread bool capturing;
+__thread const char *posix_trace_failure;
 
 #if defined(__GLIBC__)
 
@@ -216,8 +217,11 @@ static void report_lines(void *const *frames, unsigned count, const unsigned *ra
             os_trace_describe(i, frames[i], line);
         os_report("  %s", line);
     }
-    if (!count)
+    if (!count && posix_trace_failure)
+        os_report("    (unknown: %s)", posix_trace_failure);
+    else if (!count)
         os_report("    (unknown)");
+    posix_trace_failure = NULL; /* said once */
 }
 
 void os_trace_print(void *const *frames, unsigned count)

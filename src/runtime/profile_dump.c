@@ -14,7 +14,9 @@
 #define _GNU_SOURCE /* program_invocation_short_name, syscall */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -185,17 +187,58 @@ int prudence_profile_dump(const char *path)
 /* ------------------------------------------------------------------------ at a signal, at exit */
 
 static struct option_file file;
+static struct timespec named_at; /* when the option was set, by the clock of files */
+static int written_by;           /* the process that wrote the file last; atomic */
 
 bool profile_dump_set_file(const char *path)
 {
+    clock_gettime(CLOCK_REALTIME_COARSE, &named_at);
     return option_file_set(&file, path);
+}
+
+/* Returns whether another process has written the file since this one was told its name: a program
+ * that this one started, or its parent. */
+static bool is_of_another(const char *path)
+{
+    struct stat of;
+
+    if (load_relaxed(&os_calls) == OS_CALLS_FEW || load_relaxed(&written_by) == os_process_id() ||
+        stat(path, &of) || !S_ISREG(of.st_mode))
+        return false;
+    return of.st_size > 0 &&
+           (of.st_mtim.tv_sec > named_at.tv_sec ||
+            (of.st_mtim.tv_sec == named_at.tv_sec && of.st_mtim.tv_nsec > named_at.tv_nsec));
+}
+
+static int write_profile(const char *path)
+{
+    int error = print_and_close(option_file_open(path, OPTION_FILE_OVERWRITE));
+
+    if (!error)
+        store_relaxed(&written_by, os_process_id());
+    return error;
+}
+
+/* Writes to a file of this process's own if the name has no process's id, and another process has
+ * written there. Otherwise the profile of a shell would replace that of its program. */
+static int write_beside(const char *path)
+{
+    char own[OPTION_FILE_SIZE + sizeof ".%p"];
+
+    if (strstr(path, "%p") || !is_of_another(path))
+        return write_profile(path);
+    snprintf(own, sizeof own, "%s.%%p", path);
+    os_report(
+        "option 'profile_file': '%s' has the profile of another process, so that of this one "
+        "goes to '%s.%d' (%%p in the name stands for the id of each)",
+        path, path, os_process_id());
+    return write_profile(own);
 }
 
 static void write_and_report(const char *path)
 {
     int saved_errno = errno;
-    bool wanted = load_relaxed(&sampling_rate);
-    int error = wanted ? print_and_close(option_file_open(path, OPTION_FILE_OVERWRITE)) : 0;
+    int error = load_relaxed(&sampling_rate) ? write_beside(path) : 0;
 
     if (error)
         os_report("option 'profile_file': the profile cannot be written to '%s' (error %d%s)", path,

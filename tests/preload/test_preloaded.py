@@ -289,6 +289,29 @@ class LockedMemory(unittest.TestCase):
             self.assertLess(resident, 1.7 * (before + more) / 1024 + 20_000)
 
 
+class ProfileOfShell(unittest.TestCase):
+    @staticmethod
+    def program_of(file):
+        return re.search(r'^program (\d+) "(.*)"$', file.read_text(), re.M).groups()
+
+    def test_a_shell_does_not_replace_the_profile_of_its_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "profile")
+            for _ in range(2):  # an earlier run's file is replaced
+                _, errors = run("bash", "-c", "sleep 0.1; true", options=f"profile=4K,profile_file={file}")
+                self.assertEqual(self.program_of(file)[1], "sleep")
+                self.assertIn(f"'{file}' has the profile of another process", errors)
+            others = [self.program_of(other) for other in Path(folder).glob("profile.*")]
+            self.assertEqual({name for _, name in others}, {"bash"})
+            self.assertEqual({Path(folder, f"profile.{pid}") for pid, _ in others}, {*Path(folder).glob("profile.*")})
+
+    def test_with_the_id_in_the_name_nothing_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            _, errors = run("bash", "-c", "sleep 0.1; true", options=f"profile=4K,profile_file={folder}/%p")
+            self.assertEqual(errors, "")
+            self.assertEqual(len([*Path(folder).iterdir()]), 2)
+
+
 class DeepBinding(unittest.TestCase):
     PROGRAM = PROGRAMS / "preload_program_deep"
     DROPPED = "RTLD_DEEPBIND is dropped"

@@ -188,13 +188,17 @@ static int refresh_region(struct scm_thread *self, struct scm_clock *clock, stru
                           unsigned extension, unsigned more)
 {
     bool own = clock == &self->local && load_relaxed(&region->owner) == self->number;
+    uint32_t date = (uint32_t)clock->now + extension;
+    uint64_t handle = load_relaxed(&region->handle);
     int error;
 
     if (!own)
         region_note_others(region);
     error = refresh(self, clock, load_acquire(&region->first), extension, more);
-    if (own && !error)
-        region_note_date(region, self, extension);
+    /* A finalizer may have advanced the clock, ended the region or unregistered the thread. */
+    if (own && !error && scm_self == self && load_relaxed(&region->handle) == handle &&
+        load_relaxed(&region->owner) == self->number)
+        region_note_date(region, self, date);
     return error;
 }
 

@@ -72,14 +72,15 @@ static inline bool handle_is(const struct region *region, const struct scm_regio
     return load_relaxed(&region->handle) == (uint64_t)(uintptr_t)handle;
 }
 
-/* Notes that the region lives until the thread's local time + extension. Called by the owner. */
+/* Notes that the region lives until `date` of the thread's local clock. Called by the owner. The
+ * clock may have passed the date already. */
 static inline void region_note_date(struct region *region, const struct scm_thread *self,
-                                    unsigned extension)
+                                    uint32_t date)
 {
-    uint32_t now = (uint32_t)self->local.now, ahead = region->good_until - now;
+    uint32_t ahead = region->good_until - (uint32_t)self->local.now;
 
-    if (ahead > REGION_AHEAD_MAX || ahead < extension)
-        region->good_until = now + extension;
+    if (ahead > REGION_AHEAD_MAX || (int32_t)(date - region->good_until) > 0)
+        region->good_until = date;
 }
 
 /* Called by any thread before it gives the region a date without region_note_date. */

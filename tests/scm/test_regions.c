@@ -962,4 +962,60 @@ TEST(its_pages_may_go_the_latent_way, fresh)
     expect_no_memory_kept();
 }
 
+static unsigned ticks_in_finalizer;
+
+static int tick_in_finalizer(void *object)
+{
+    (void)object;
+    ticks_in_finalizer++;
+    scm_tick();
+    return 0;
+}
+
+static int finalizer_that_ticks(void)
+{
+    static int number = -1;
+
+    if (number < 0)
+        number = scm_register_finalizer(tick_in_finalizer);
+    return number;
+}
+
+/* A refresh processes an expired object, whose finalizer advances the clock beyond the date that
+ * the refresh has just given. */
+TEST(a_date_that_ends_inside_the_refresh, fresh)
+{
+    struct scm_region *region = region_new();
+    void *object = scm_malloc(48);
+
+    collection("lazy");
+    assert_int_equal(scm_set_finalizer(object, finalizer_that_ticks()), 0);
+    assert_int_equal(scm_refresh(object, 0), 0);
+    ticks(1);
+    assert_int_equal(ticks_in_finalizer, 0); /* left to the next call */
+    assert_int_equal(scm_region_refresh(region, 0), 0);
+    assert_int_equal(ticks_in_finalizer, 1);
+    errno = 0;
+    assert_null(scm_region_alloc(region, 16));
+    assert_true(errno == EPERM || errno == ESTALE);
+}
+
+/* One that the refresh extends beyond that tick lives on. */
+TEST(a_date_that_does_not_end_inside_the_refresh, fresh)
+{
+    struct scm_region *region = region_new();
+    void *object = scm_malloc(48);
+
+    collection("lazy");
+    ticks_in_finalizer = 0;
+    assert_int_equal(scm_set_finalizer(object, finalizer_that_ticks()), 0);
+    assert_int_equal(scm_refresh(object, 0), 0);
+    ticks(1);
+    assert_int_equal(scm_region_refresh(region, 1), 0);
+    assert_int_equal(ticks_in_finalizer, 1);
+    assert_non_null(scm_region_alloc(region, 16));
+    ticks(1);
+    assert_null(scm_region_alloc(region, 16));
+}
+
 SUITE(scm_test_uses(), (void)act_global_refresh)

@@ -146,7 +146,8 @@ class Install(unittest.TestCase):
         for tool, option in (("prudence-top", "--pid"), ("prudence-stat", "--pid"), ("prudence-inspect", "--core"), ("prudence-profile", "--leaks"),
                              ("prudence-symbolize", "--binaries"), ("prudence-latent", "--html")):
             self.assertIn(option, run(self.prefix / "bin" / tool, "--help", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}))
-        self.assertTrue((self.prefix / "share/prudence/grafana-dashboard.json").exists())
+        for name in ("grafana-dashboard.json", "prudence.supp"):
+            self.assertTrue((self.prefix / "share/prudence" / name).exists())
 
     def test_the_libraries_alone(self):
         """Without a preset nothing is looked for but the compiler, and all is built that make install installs."""

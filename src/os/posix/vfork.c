@@ -39,7 +39,8 @@ struct cpu_words {
 
 static struct cpu_words *cpu_words(void)
 {
-    return (struct cpu_words *)(void *)(os_percpu_thread_pointer() + posix_rseq_area.offset);
+    return (struct cpu_words *)((uintptr_t)os_percpu_thread_pointer() +
+                                (uintptr_t)posix_rseq_area.offset);
 }
 
 uint64_t vfork_prepare(void)

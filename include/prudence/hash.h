@@ -297,16 +297,19 @@ PRUDENCE_API struct prudence_hash_node *prudence_hash_next(struct prudence_hash_
  * chains get longer, and the statistics say so. Cost: an atomic operation for the lock and one for
  * the count, and at times a step of a resize, which moves some buckets.
  *
- * They return 0 or an error number. `there` and `old` may be NULL; otherwise the object that had
- * the key is stored there, or NULL if there was none.
+ * They return 0 or an error number with the table as it was; EINVAL for NULL instead of the table
+ * or a node. `there` and `old` may be NULL; otherwise the object that had the key is stored there,
+ * or NULL if there was none or an argument is wrong.
  *
  *  - add adds the node only if there is no object with this key. Otherwise EEXIST, and that object
  *    in *there.
- *  - add_duplicate always adds the node, before others with this key, and returns 0.
+ *  - add_duplicate always adds the node, before others with this key.
  *  - put replaces an object with this key (the last added), if there is one, and adds the node
- *    otherwise. Returns 0. The replaced object, in *old, belongs to the caller.
+ *    otherwise. The replaced object, in *old, belongs to the caller. EINVAL, with a report: `node`
+ *    is the object that has the key.
  *  - replace puts `fresh`, which has the same key, in the place of `old` in one step; a lookup
- *    finds one of the two. ENOENT: `old` is not in the table (any more), and nothing is done.
+ *    finds one of the two. ENOENT: `old` is not in the table (any more); EINVAL, with a report:
+ *    `fresh` is `old`.
  *  - remove takes the node out. ENOENT: the node is not in the table (any more). So if several
  *    threads remove one object, one gets 0, and defers it.
  *
@@ -331,9 +334,10 @@ PRUDENCE_API int prudence_hash_remove(struct prudence_hash *table, struct pruden
 /*
  * Resizes the table to `buckets`, rounded up to a power of two and within the bounds given at
  * creation. Finishes a resize that is under way first, and then this one. Returns 0, or an error
- * number with the table as it was: ENOMEM, or EAGAIN while latent_limit has no room for the array
- * that the previous resize replaced, until readers have left. Without the flag PRUDENCE_HASH_FIXED,
- * the table continues to follow the number of objects. Cost: moves all buckets; allocates.
+ * number with the table as it was: EINVAL for NULL; ENOMEM; or EAGAIN while latent_limit has no
+ * room for the array that the previous resize replaced, until readers have left. Without the flag
+ * PRUDENCE_HASH_FIXED, the table continues to follow the number of objects. Cost: moves all
+ * buckets; allocates.
  */
 PRUDENCE_API int prudence_hash_resize(struct prudence_hash *table, uint64_t buckets);
 

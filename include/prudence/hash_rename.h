@@ -138,8 +138,8 @@ prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
  *     ENOENT  `old` is not in `from` (any more); another thread has renamed or removed it
  *     EXDEV   the two tables have different domains, which is reported; a reader in a section of
  *             one could not be sure of names in the other
- *     EINVAL  `fresh` is `old`, which is reported; readers of the old name would be led along the
- *             chain of the new one
+ *     EINVAL  `fresh` is `old`, or the name that rename_replace would remove, which is reported;
+ *             readers of the old name would be led along the chain of the new one. Or NULL
  * Costs as much as an addition and a removal.
  */
 PRUDENCE_API int prudence_hash_rename(struct prudence_hash *from, struct prudence_hash_name *old,
@@ -156,7 +156,7 @@ PRUDENCE_API int prudence_hash_rename_replace(struct prudence_hash *from,
 /*
  * In one step `fresh_a` replaces `a`, which is in table `of_a` and has the same key, and `fresh_b`
  * replaces `b` in `of_b`. So two names exchange their targets. Otherwise like prudence_hash_rename.
- * ENOENT: one of both is not there; EINVAL: two of the four are the same.
+ * ENOENT: one of both is not there; EINVAL: two of the four are the same, or NULL.
  */
 PRUDENCE_API int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name *a,
                                         struct prudence_hash_name *fresh_a,

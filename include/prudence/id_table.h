@@ -123,14 +123,16 @@ PRUDENCE_API void *prudence_id_table_next(struct prudence_id_table_walk *walk);
 
 /*
  * Each of these takes the lock of the table (a sleeping one) for a moment. They return 0, or an
- * error number with the table as it was: EINVAL for NULL instead of an object or of `id`. `old` may
- * be NULL; otherwise the object that had the identifier is stored there, or NULL.
+ * error number with the table as it was: EINVAL for NULL instead of the table, an object or `id`.
+ * `old` may be NULL; otherwise the object that had the identifier is stored there, or NULL if there
+ * was none or an argument is wrong.
  *
  *  - add gives the object the lowest free identifier, and stores that in *id before a reader can
  *    find the object (`id` may point into it). ENOMEM; ENOSPC: as many objects as ids_most. Cost:
  *    some loads; if there is no room, an array of twice the size, to which all pointers are copied
  *    under the lock; the old one is deferred.
- *  - replace puts `object` in the place of the one with this identifier. ENOENT: there was none.
+ *  - replace puts `object` in the place of the one with this identifier. ENOENT: there was none;
+ *    EINVAL, with a report: `object` has the identifier already.
  *  - erase takes the identifier and its object out. ENOENT: there is none. So if several threads
  *    erase one identifier, one gets the object, and defers it.
  */

@@ -231,9 +231,10 @@ PRUDENCE_INLINE struct prudence_map_node *prudence_map_next(struct prudence_map_
  *    *there is valid in a section that the caller is in, or while the caller keeps others from
  *    removing it.)
  *  - put replaces the object with this key, if there is one; the caller then owns the object in
- *    *old.
+ *    *old. EINVAL, with a report: `node` is the object that has the key.
  *  - replace puts `fresh` in the place of `old` in one step; a lookup finds one of the two. ENOENT:
- *    `old` is not in the map (any more); EINVAL: their keys differ. No memory is needed.
+ *    `old` is not in the map (any more); EINVAL: their keys differ or, with a report, `fresh` is
+ *    `old`. No memory is needed.
  *  - remove takes this object out, inside a section. ENOENT: the object is not in the map (any
  *    more).
  *  - erase takes the key out, with its object, which the caller then owns; ENOENT: there is none.

@@ -114,8 +114,10 @@ PRUDENCE_INLINE void *prudence_map_values_get_bytes(const struct prudence_map_va
  *
  *  - add gives the key this value only if the key has none; otherwise EEXIST. (Another thread may
  *    take the value in *there out; look the value up in a section before you use the target.)
- *  - put gives the key this value.
+ *  - put gives the key this value. If the key has the value already, *old is that value, which the
+ *    map still has: compare the two before you defer a target.
  *  - replace puts `fresh` in the place of `old`, if the key has the value `old`; otherwise ENOENT.
+ *    EINVAL, with a report: they are the same.
  *  - erase takes the key and its value out; ENOENT if the key has none. Needs no memory.
  */
 PRUDENCE_API int prudence_map_values_add(struct prudence_map_values *map, uint64_t key, void *value,

@@ -128,16 +128,19 @@ PRUDENCE_INLINE void prudence_hlist_del_init_rcu(struct prudence_hlist_node *nod
         prudence_hlist_del_rcu(node);
 }
 
-/* Replaces `old` by `fresh` in one step. */
+/*
+ * Replaces `old` by `fresh` in one step. If they are the same, the process faults, as in
+ * prudence_list_replace_rcu.
+ */
 PRUDENCE_INLINE void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
                                                 struct prudence_hlist_node *fresh)
 {
     fresh->next = old->next;
     fresh->pprev = old->pprev;
+    old->pprev = PRUDENCE_NULL;
     __atomic_store_n(fresh->pprev, fresh, __ATOMIC_RELEASE);
     if (fresh->next)
         fresh->next->pprev = &fresh->next;
-    old->pprev = PRUDENCE_NULL;
 }
 
 /* Exchanges the lists of both heads. A reader that is in one of the lists finishes that list. */

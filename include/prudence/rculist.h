@@ -90,15 +90,19 @@ PRUDENCE_INLINE void prudence_list_del_rcu(struct prudence_list *link)
     link->prev = PRUDENCE_NULL;
 }
 
-/* Replaces `old` by `fresh` in one step. */
+/*
+ * Replaces `old` by `fresh` in one step. `prev` of `old` is NULL before the step, so a replacement
+ * of an element by itself is found, as a second removal is: the list stays as it was, and the
+ * process faults.
+ */
 PRUDENCE_INLINE void prudence_list_replace_rcu(struct prudence_list *old,
                                                struct prudence_list *fresh)
 {
     fresh->next = old->next;
     fresh->prev = old->prev;
+    old->prev = PRUDENCE_NULL;
     __atomic_store_n(&fresh->prev->next, fresh, __ATOMIC_RELEASE);
     fresh->next->prev = fresh;
-    old->prev = PRUDENCE_NULL;
 }
 
 static inline void prudence_list_splice_rcu_(struct prudence_list *list, struct prudence_list *prev,

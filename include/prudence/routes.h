@@ -458,16 +458,17 @@ PRUDENCE_API uintptr_t prudence_routes_next(struct prudence_routes_walk *walk);
  * Each of these takes the lock of the table (a sleeping one) for a moment. They return 0, or an
  * error number with the table as it was:
  *
- *     EINVAL   the prefix is longer than an address, or bits after its length are set; the value is
- *              0 or more than 2^63 - 1
+ *     EINVAL   NULL for the table or the prefix; the prefix is longer than an address, or bits
+ *              after its length are set; the value is 0 or more than 2^63 - 1
  *     EEXIST   (add) the prefix is in the table
  *     ENOENT   (replace, erase) it is not
  *     ENOMEM   (add, erase) there is no memory for the node in which it is added, or for a smaller
  *              one without it
  *
  * The last argument may be NULL; otherwise the value that the prefix had is stored there, so that
- * the caller can defer the target, or 0 if the prefix had none or an argument is wrong. If several
- * threads erase one prefix, one gets 0.
+ * the caller can defer the target, or 0 if the prefix had none or an argument is wrong. (If replace
+ * is given the value that the prefix has, it stores that value, which the table still has: compare
+ * the two before you defer a target.) If several threads erase one prefix, one gets 0.
  *
  * Cost: a search, a copy of one node (not for replace), and a store to each node and each word of
  * the index below, down to the longer prefixes: none or a few for most prefixes, up to all for a

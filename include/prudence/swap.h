@@ -61,8 +61,9 @@ PRUDENCE_INLINE void *prudence_swap_get(const struct prudence_swap *handle)
 }
 
 /*
- * Returns the old object, which the caller must defer, or NULL if there was none. Acquire and
- * release: the thread that gets an object sees everything that was done with the object before.
+ * Returns the old object, which the caller must defer, or NULL if there was none, or if it is
+ * `fresh`, which then stays. Acquire and release: the thread that gets an object sees everything
+ * that was done with the object before.
  */
 PRUDENCE_INLINE void *prudence_swap_exchange(struct prudence_swap *handle, void *fresh)
 {
@@ -70,7 +71,7 @@ PRUDENCE_INLINE void *prudence_swap_exchange(struct prudence_swap *handle, void 
 
     if (old)
         PRUDENCE_TELL_FOUND(old);
-    return old;
+    return old == fresh ? PRUDENCE_NULL : old;
 }
 
 /*
@@ -82,7 +83,8 @@ PRUDENCE_INLINE void *prudence_swap_exchange(struct prudence_swap *handle, void 
  * Returns an error number, with *old NULL and the handle unchanged: EAGAIN if the handle is empty,
  * because another thread is in a transfer; EDEADLK, with a report, where
  * prudence_domain_synchronize of the domain fails (inside a section); EBUSY in a handler of
- * pthread_atfork. EINVAL for NULL arguments (then *old is not written). If another thread has put
+ * pthread_atfork; EINVAL, with a report, if the object is `fresh`. EINVAL also for NULL
+ * arguments (then *old is not written). If another thread has put
  * an object in during the transfer, by prudence_swap_exchange, that one stays. Then this returns
  * EAGAIN or the number that `transfer` returned, and *old is the old object.
  */

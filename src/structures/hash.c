@@ -11,6 +11,7 @@
 #include "structures/hash_bucket.h"
 #include "structures/hash_move.h"
 #include "structures/hash_resize.h"
+#include "structures/own_successor.h"
 #include "structures/writers.h"
 
 /* An addition checks whether the table should grow if it passes this number of nodes. Otherwise,
@@ -332,6 +333,8 @@ int prudence_hash_add_duplicate(struct prudence_hash *public, uint64_t hash,
     struct place place;
     int64_t here;
 
+    if (unlikely(!public || !node))
+        return EINVAL;
     HASH_CHECK_FRESH(table, node);
     chain_lock(table, spread, &place);
     to_hash(&place, spread);
@@ -373,6 +376,10 @@ int prudence_hash_add(struct prudence_hash *public, uint64_t hash, prudence_hash
 {
     struct place place;
 
+    if (unlikely(!public || !node)) {
+        hash_tell(there, NULL);
+        return EINVAL;
+    }
     HASH_CHECK_FRESH(hash_of(public), node);
     if (hash_add_or_find(hash_of(public), prudence_hash_spread_(hash), match, key, node, &place)) {
         hash_tell(there, NULL);
@@ -390,10 +397,19 @@ int prudence_hash_put(struct prudence_hash *public, uint64_t hash, prudence_hash
     struct hash_table *table = hash_of(public);
     struct place place;
 
+    if (unlikely(!public || !node)) {
+        hash_tell(old, NULL);
+        return EINVAL;
+    }
     HASH_CHECK_FRESH(table, node);
     if (hash_add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place)) {
         hash_tell(old, NULL);
         return 0;
+    }
+    if (unlikely(prudence_hash_node_(place.next) == node)) {
+        unlock(&place);
+        hash_tell(old, NULL);
+        return refuse_own_successor("prudence_hash_put");
     }
     replace_and_unlock(&place, node);
     hash_replaced(table);
@@ -407,6 +423,10 @@ int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_nod
     struct hash_table *table = hash_of(public);
     struct place place;
 
+    if (unlikely(!public || !old || !fresh))
+        return EINVAL;
+    if (unlikely(old == fresh))
+        return refuse_own_successor("prudence_hash_replace");
     HASH_CHECK_FRESH(table, fresh);
     chain_lock(table, old->hash, &place);
     to_hash(&place, old->hash);
@@ -432,6 +452,8 @@ int prudence_hash_remove(struct prudence_hash *public, struct prudence_hash_node
     struct hash_table *table = hash_of(public);
     struct place place;
 
+    if (unlikely(!public || !node))
+        return EINVAL;
     chain_lock(table, node->hash, &place);
     to_hash(&place, node->hash);
     if (!to_node(&place, node)) {
@@ -477,7 +499,7 @@ bool hash_visit_key(struct hash_table *table, uint64_t hash, prudence_hash_match
 
 uint64_t prudence_hash_count(const struct prudence_hash *table)
 {
-    return hash_count(hash_of(table));
+    return table ? hash_count(hash_of(table)) : 0;
 }
 
 /* Runs under `stepping`, so that all numbers except that of the objects are of one moment. */

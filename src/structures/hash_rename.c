@@ -29,6 +29,7 @@
 #include "os/os.h"
 #include "structures/hash.h"
 #include "structures/hash_bucket.h"
+#include "structures/own_successor.h"
 
 /*
  * The place where a name leaves or enters: the table, the spread hash and, once locked, the bucket
@@ -235,6 +236,10 @@ static int rename_locked(const struct side *from, struct prudence_hash_name *old
     *there = place && node_at(place) != &old->node ? name_of(node_at(place)) : NULL;
     if (*there && !replaces)
         return EEXIST;
+    if (unlikely(*there == fresh)) {
+        *there = NULL;
+        return EINVAL;
+    }
     link_in(place ? &node_at(place)->next : place_of_hash(to), to->hash, fresh,
             PRUDENCE_HASH_NAME_PENDING);
     leave_with(old, fresh);
@@ -263,19 +268,25 @@ static int do_rename(const char *what, struct prudence_hash *from, struct pruden
                      const void *key, struct prudence_hash_name *fresh, bool replaces,
                      struct prudence_hash_name **there, const void *caller)
 {
-    struct side at = {.table = hash_of(from), .hash = old->node.hash, .count = NOT_COUNTED};
+    struct side at = {.table = hash_of(from), .count = NOT_COUNTED};
     struct side then = {
         .table = hash_of(to), .hash = prudence_hash_spread_(hash), .count = NOT_COUNTED};
-    int error = refuse(at.table, then.table, fresh == old, what);
+    int error;
 
+    if (!from || !old || !to || !fresh)
+        return EINVAL;
+    error = refuse(at.table, then.table, fresh == old, what);
     if (error)
         return error;
+    at.hash = old->node.hash;
     check_fresh(then.table, fresh, what, caller);
     lock_both(&at, &then);
     error = rename_locked(&at, old, &then, match, key, fresh, replaces, there);
     if (!error)
         count_renamed(&at, &then, *there);
     unlock_both(&at, &then);
+    if (unlikely(error == EINVAL))
+        return refuse_own_successor(what);
     if (!error) {
         hash_counted(at.table, at.count, 0);
         hash_counted(then.table, then.count, 0);
@@ -325,14 +336,18 @@ int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name
                            struct prudence_hash_name *fresh_a, struct prudence_hash *of_b,
                            struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
 {
-    struct side at_a = {.table = hash_of(of_a), .hash = a->node.hash};
-    struct side at_b = {.table = hash_of(of_b), .hash = b->node.hash};
+    struct side at_a = {.table = hash_of(of_a)}, at_b = {.table = hash_of(of_b)};
     bool twice = a == b || fresh_a == fresh_b || fresh_a == a || fresh_a == b || fresh_b == a ||
                  fresh_b == b;
-    int error = refuse(at_a.table, at_b.table, twice, "prudence_hash_exchange");
+    int error;
 
+    if (!of_a || !a || !fresh_a || !of_b || !b || !fresh_b)
+        return EINVAL;
+    error = refuse(at_a.table, at_b.table, twice, "prudence_hash_exchange");
     if (error)
         return error;
+    at_a.hash = a->node.hash;
+    at_b.hash = b->node.hash;
     check_fresh(at_a.table, fresh_a, "prudence_hash_exchange", __builtin_return_address(0));
     check_fresh(at_b.table, fresh_b, "prudence_hash_exchange", __builtin_return_address(0));
     lock_both(&at_a, &at_b);

@@ -236,8 +236,11 @@ void hash_resize_follow_count(struct hash_table *table)
 int prudence_hash_resize(struct prudence_hash *public, uint64_t buckets)
 {
     struct hash_table *table = hash_of(public);
-    unsigned order = within_bounds(table, views_order(buckets));
+    unsigned order;
 
+    if (!table)
+        return EINVAL;
+    order = within_bounds(table, views_order(buckets));
     for (;;) {
         enum hash_phase phase;
         uintptr_t old, view;

@@ -20,6 +20,7 @@
 
 #include "structures/attributes.h"
 #include "structures/hash_resize.h"
+#include "structures/own_successor.h"
 #include "structures/own_sections.h"
 
 struct entry {
@@ -372,6 +373,8 @@ static int values_replace(struct prudence_hash_values *table, struct request *re
 {
     if (!old || !fresh)
         return EINVAL;
+    if (unlikely(old == fresh))
+        return refuse_own_successor("prudence_hash_values_replace");
     request->old = old;
     request->value = fresh;
     return visit(table, request) && request->found == old ? 0 : ENOENT;
@@ -477,7 +480,7 @@ int prudence_hash_values_erase_bytes(struct prudence_hash_values *table, const v
 
 uint64_t prudence_hash_values_count(const struct prudence_hash_values *table)
 {
-    return hash_count(table->table);
+    return table ? hash_count(table->table) : 0;
 }
 
 int prudence_hash_values_stats_sized(struct prudence_hash_values *table,

@@ -15,6 +15,7 @@
 #include "os/os.h"
 #include "structures/attributes.h"
 #include "structures/id_table.h"
+#include "structures/own_successor.h"
 #include "structures/writers.h"
 
 static struct id_table *table_of(const struct prudence_id_table *public)
@@ -247,7 +248,7 @@ int prudence_id_table_add(struct prudence_id_table *public, void *object, uint32
     uintptr_t full;
     int error;
 
-    if (!object || !id)
+    if (!table || !object || !id)
         return EINVAL;
     for (;;) {
         os_lock_take(&table->lock);
@@ -290,10 +291,9 @@ int prudence_id_table_replace(struct prudence_id_table *public, uint32_t id, voi
     struct id_table *table = table_of(public);
     uintptr_t *slot, was = 0;
 
-    if (!object) {
-        ids_found(0, old);
+    ids_found(0, old);
+    if (!table || !object)
         return EINVAL;
-    }
     os_lock_take(&table->lock);
     slot = id_table_slot(table, id);
     if (slot) {
@@ -301,6 +301,8 @@ int prudence_id_table_replace(struct prudence_id_table *public, uint32_t id, voi
         id_table_publish(slot, object);
     }
     os_lock_release(&table->lock);
+    if (unlikely(was == (uintptr_t)object))
+        return refuse_own_successor("prudence_id_table_replace");
     return ids_found(was, old);
 }
 
@@ -309,6 +311,10 @@ int prudence_id_table_erase(struct prudence_id_table *public, uint32_t id, void 
     struct id_table *table = table_of(public);
     uintptr_t *slot, was = 0;
 
+    if (!table) {
+        ids_found(0, old);
+        return EINVAL;
+    }
     os_lock_take(&table->lock);
     slot = id_table_slot(table, id);
     if (slot) {
@@ -325,7 +331,7 @@ int prudence_id_table_erase(struct prudence_id_table *public, uint32_t id, void 
 
 uint64_t prudence_id_table_count(const struct prudence_id_table *table)
 {
-    return load_relaxed(&table_of(table)->objects);
+    return table ? load_relaxed(&table_of(table)->objects) : 0;
 }
 
 int prudence_id_table_stats_sized(struct prudence_id_table *public,

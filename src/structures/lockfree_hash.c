@@ -38,6 +38,7 @@
 #include <prudence/lockfree_hash.h>
 
 #include "structures/attributes.h"
+#include "structures/own_successor.h"
 #include "structures/views.h"
 
 #define BUCKETS 64 /* if the caller gives no number */
@@ -233,6 +234,8 @@ int prudence_lockfree_hash_add_duplicate(struct prudence_lockfree_hash *table, u
 {
     uintptr_t *bucket, first;
 
+    if (unlikely(!table || !node))
+        return EINVAL;
     CHECK_FRESH(table, node);
     node->hash = prudence_hash_spread_(hash);
     bucket = prudence_lockfree_hash_bucket_(table, node->hash);
@@ -259,8 +262,8 @@ static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *f
 
 /*
  * Adds the node and returns NULL, or returns the object that has the key. With `replacing`, the
- * node takes the place of that object. A node that was added during the search is at the front of
- * the chain, where the push notices it in the bucket.
+ * node takes the place of that object, unless it is that object. A node that was added during the
+ * search is at the front of the chain, where the push notices it in the bucket.
  */
 static struct prudence_hash_node *
 lockfree_hash_add_or_find(struct prudence_lockfree_hash *table, uint64_t hash,
@@ -276,7 +279,7 @@ lockfree_hash_add_or_find(struct prudence_lockfree_hash *table, uint64_t hash,
         struct prudence_hash_node *there =
             prudence_lockfree_hash_search_(first, node->hash, match, key);
 
-        if (there && (!replacing || replace(there, node)))
+        if (there && (there == node || !replacing || replace(there, node)))
             return there;
         if (there)
             first = load_acquire(bucket);
@@ -298,6 +301,10 @@ int prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t ha
 {
     struct prudence_hash_node *found;
 
+    if (unlikely(!table || !node)) {
+        lockfree_tell(there, NULL);
+        return EINVAL;
+    }
     CHECK_FRESH(table, node);
     found = lockfree_hash_add_or_find(table, hash, match, key, node, false);
     lockfree_tell(there, found);
@@ -310,8 +317,16 @@ int prudence_lockfree_hash_put(struct prudence_lockfree_hash *table, uint64_t ha
 {
     struct prudence_hash_node *found;
 
+    if (unlikely(!table || !node)) {
+        lockfree_tell(old, NULL);
+        return EINVAL;
+    }
     CHECK_FRESH(table, node);
     found = lockfree_hash_add_or_find(table, hash, match, key, node, true);
+    if (unlikely(found == node)) {
+        lockfree_tell(old, NULL);
+        return refuse_own_successor("prudence_lockfree_hash_put");
+    }
     if (found)
         unlink_removed(table, found);
     lockfree_tell(old, found);
@@ -321,6 +336,10 @@ int prudence_lockfree_hash_put(struct prudence_lockfree_hash *table, uint64_t ha
 int prudence_lockfree_hash_replace(struct prudence_lockfree_hash *table,
                                    struct prudence_hash_node *old, struct prudence_hash_node *fresh)
 {
+    if (unlikely(!table || !old || !fresh))
+        return EINVAL;
+    if (unlikely(old == fresh))
+        return refuse_own_successor("prudence_lockfree_hash_replace");
     CHECK_FRESH(table, fresh);
     if (!replace(old, fresh))
         return ENOENT;
@@ -331,8 +350,11 @@ int prudence_lockfree_hash_replace(struct prudence_lockfree_hash *table,
 int prudence_lockfree_hash_remove(struct prudence_lockfree_hash *table,
                                   struct prudence_hash_node *node)
 {
-    uintptr_t next = load_acquire(&node->next);
+    uintptr_t next;
 
+    if (unlikely(!table || !node))
+        return EINVAL;
+    next = load_acquire(&node->next);
     do {
         if (next & REMOVED)
             return ENOENT;

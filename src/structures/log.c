@@ -100,7 +100,7 @@ void *prudence_log_reserve(struct prudence_log *log, size_t size)
 {
     void *place;
 
-    if (size == 0)
+    if (!log || size == 0)
         return NULL;
     /* Acquire: the flush that made this buffer current has emptied it. */
     place = take_place(log, load_acquire(&log->current), size);
@@ -154,5 +154,5 @@ int prudence_log_flush(struct prudence_log *log,
 
 uint64_t prudence_log_dropped(const struct prudence_log *log)
 {
-    return load_relaxed(&log->dropped);
+    return log ? load_relaxed(&log->dropped) : 0;
 }

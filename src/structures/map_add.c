@@ -8,6 +8,7 @@
  */
 #include "structures/map_add.h"
 #include "structures/map_update.h"
+#include "structures/own_successor.h"
 
 #include <errno.h>
 
@@ -73,7 +74,7 @@ static enum round meet(struct map_update *update, const struct map_place *place,
 
     if (map_key_is(&other, update->key)) {
         update->there = link;
-        if (!update->replacing)
+        if (!update->replacing || link == update->object)
             return ROUND_EXISTS;
         if (!map_update_lock_place(place, link))
             return ROUND_AGAIN;
@@ -222,6 +223,10 @@ static int add_or_replace(struct prudence_map *map, struct prudence_map_node *no
     struct prudence_map_node *there = NULL;
     int error = is_usable(map, node) ? map_add(map, node, replacing, &there) : EINVAL;
 
+    if (unlikely(replacing && error == EEXIST)) {
+        error = refuse_own_successor("prudence_map_put");
+        there = NULL;
+    }
     if (found)
         *found = there;
     return error;

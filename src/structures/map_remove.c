@@ -11,6 +11,7 @@
 #include "structures/map_remove.h"
 #include "structures/map_tidy.h"
 #include "structures/map_update.h"
+#include "structures/own_successor.h"
 
 #include <errno.h>
 
@@ -238,6 +239,8 @@ int prudence_map_replace(struct prudence_map *map, struct prudence_map_node *old
 
     if (!map || !old || !fresh)
         return EINVAL;
+    if (unlikely(old == fresh))
+        return refuse_own_successor("prudence_map_replace");
     key = map_key_of(old, map->bytes);
     fresh_key = map_key_of(fresh, map->bytes);
     return map_key_is(&key, &fresh_key) ? map_replace(map, &key, old, fresh) : EINVAL;

@@ -20,6 +20,7 @@
 #include "structures/map_read.h"
 #include "structures/map_remove.h"
 #include "structures/map_update.h"
+#include "structures/own_successor.h"
 
 struct entry {
     void *value;                    /* prudence_map_values_value reads this word before the node */
@@ -228,6 +229,8 @@ static int map_values_replace(struct prudence_map *map, const struct map_key *ke
 
     if (!map_values_begin(map, key, NULL) || !old || !fresh)
         return EINVAL;
+    if (unlikely(old == fresh))
+        return refuse_own_successor("prudence_map_values_replace");
     entry = make_entry(map, key, fresh);
     if (!entry)
         return ENOMEM;

@@ -48,6 +48,8 @@ uint64_t prudence_map_count(const struct prudence_map *map)
     uint64_t sum = 0;
     int64_t objects;
 
+    if (!map)
+        return 0;
     for (unsigned i = 0; i <= map->writers_mask; i++)
         sum += load_relaxed(&map->writers[i].word) & ~MAP_WRITERS_MASK;
     objects = (int64_t)sum >> MAP_WRITERS_BITS;

@@ -26,7 +26,7 @@ bool route_prefix_key(const struct route_table *table, const struct prudence_rou
     uint64_t halves[2];
     route_key address;
 
-    if (!prefix || prefix->length > table->length_most)
+    if (!table || !prefix || prefix->length > table->length_most)
         return false;
     __builtin_memcpy(halves, prefix->address, sizeof halves);
     address = (route_key)__builtin_bswap64(halves[0]) << 64 | __builtin_bswap64(halves[1]);
@@ -213,7 +213,7 @@ int prudence_routes_destroy(struct prudence_routes *public)
 
 uint64_t prudence_routes_count(const struct prudence_routes *table)
 {
-    return load_relaxed(&route_table_of(table)->prefixes);
+    return table ? load_relaxed(&route_table_of(table)->prefixes) : 0;
 }
 
 static uint64_t latent_bytes(const struct route_table *table)

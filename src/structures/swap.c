@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "os/os.h"
 #include "race_detector.h"
+#include "structures/own_successor.h"
 #include "structures/waiting.h"
 
 /* Puts the object in an empty handle. Release: readers see the transferred state. ThreadSanitizer
@@ -24,6 +25,19 @@ static bool put_in(struct prudence_swap *handle, void *object)
 
     tell_release(object);
     return compare_exchange(&handle->object, &none, object);
+}
+
+/* Takes the object out, unless there is none (EAGAIN) or it is `fresh` (EINVAL). */
+static int take_out(struct prudence_swap *handle, const void *fresh, void **object)
+{
+    *object = load_relaxed(&handle->object);
+    do {
+        if (!*object)
+            return EAGAIN;
+        if (unlikely(*object == fresh))
+            return refuse_own_successor("prudence_swap_transfer");
+    } while (!compare_exchange(&handle->object, object, NULL));
+    return 0;
 }
 
 int prudence_swap_transfer(struct prudence_swap *handle, void *fresh, void **old,
@@ -41,9 +55,9 @@ int prudence_swap_transfer(struct prudence_swap *handle, void *fresh, void **old
                           __builtin_return_address(0));
     if (error)
         return error;
-    object = prudence_swap_exchange(handle, NULL);
-    if (!object)
-        return EAGAIN;
+    error = take_out(handle, fresh, &object);
+    if (error)
+        return error;
     tell_acquire(object);
     error = prudence_domain_synchronize(domain);
     if (!error) {

@@ -548,7 +548,8 @@ static struct prudence_id_table *used_ids(void)
     for (uint32_t i = 0; i < 100; i++) /* one array is replaced */
         if (prudence_id_table_add(table, table, &id) || id != i)
             abort();
-    if (ids_replace_found(table, 7, table) != table ||
+    if (ids_replace_found(table, 7, &walk) != table ||
+        ids_replace_found(table, 7, table) != &walk ||
         prudence_id_table_first(&walk, table) != table ||
         prudence_id_table_first_from(&walk, table, 98) != table ||
         prudence_id_table_next(&walk) != table || walk.id != 99 ||

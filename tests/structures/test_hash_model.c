@@ -107,7 +107,8 @@ static void replace(void)
 
     assert_int_equal(prudence_hash_replace(table, &old->node, &item->node), 0);
     model_replace(at, item);
-    assert_int_equal(prudence_hash_replace(table, &old->node, &items[0].node), ENOENT);
+    assert_int_equal(prudence_hash_replace(table, &old->node, &items[old == items].node), ENOENT);
+    assert_int_equal(prudence_hash_replace(table, &item->node, &item->node), EINVAL);
 }
 
 static void remove_one(void)

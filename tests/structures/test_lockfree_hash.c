@@ -125,7 +125,8 @@ static void replace_or_remove(void)
         model_remove(at);
     }
     assert_int_equal(prudence_lockfree_hash_remove(table, &old->node), ENOENT);
-    assert_int_equal(prudence_lockfree_hash_replace(table, &old->node, &items[0].node), ENOENT);
+    assert_int_equal(prudence_lockfree_hash_replace(table, &old->node, &items[old == items].node),
+                     ENOENT);
 }
 
 static void check_key(uint64_t key)

@@ -72,8 +72,9 @@ static void replace(unsigned index)
     struct item *item = unused_item(index), *old = model[index], *other;
 
     if (!old) {
-        other = unused_item(index);
+        other = &(struct item){.node = item->node}; /* with the same key */
         assert_int_equal(prudence_map_replace(map, &other->node.node, &item->node.node), ENOENT);
+        assert_int_equal(prudence_map_replace(map, &item->node.node, &item->node.node), EINVAL);
         return;
     }
     assert_int_equal(prudence_map_replace(map, &old->node.node, &item->node.node), 0);

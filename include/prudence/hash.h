@@ -315,7 +315,7 @@ PRUDENCE_API struct prudence_hash_node *prudence_hash_next(struct prudence_hash_
  *
  * Add a node only while it is in no table, and give the object a node for each table that the
  * object is in at a time. A node at a wrong address stops the process and names the caller's place.
- * With check=1, so does a node that is in this table.
+ * With check=1, so does a node that is in this table, or in another one of this kind.
  */
 PRUDENCE_API int prudence_hash_add(struct prudence_hash *table, uint64_t hash,
                                    prudence_hash_match match, const void *key,

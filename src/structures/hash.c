@@ -110,9 +110,28 @@ struct prudence_hash *prudence_hash_create(const char *name, const struct pruden
     return table ? &table->public : NULL;
 }
 
-void hash_unmake(struct hash_table *table)
+/* A walk reads the node that it found last when it goes on, so `dispose` gets each node after the
+ * next one is found. */
+static void hash_dispose(const struct hash_table *table,
+                         void (*dispose)(struct prudence_hash_node *object, void *argument),
+                         void *argument)
+{
+    struct prudence_hash_walk walk;
+    struct prudence_hash_node *node = prudence_hash_first(&walk, &table->public), *next;
+
+    for (; node; node = next) {
+        next = prudence_hash_next(&walk);
+        dispose(node, argument);
+    }
+}
+
+/* The table leaves the list first, because other_table_with reads the objects of listed tables. */
+void hash_unmake(struct hash_table *table,
+                 void (*dispose)(struct prudence_hash_node *object, void *argument), void *argument)
 {
     tables_remove(&table->link);
+    if (dispose)
+        hash_dispose(table, dispose, argument);
     views_free(&table->views, table->public.view);
     if (table->from)
         views_free(&table->views, table->from);
@@ -122,21 +141,6 @@ void hash_unmake(struct hash_table *table)
         views_free(&table->views, table->left.view);
     views_unmake(&table->views);
     prudence_free(table);
-}
-
-/* A walk reads the node that it found last when it goes on, so `dispose` gets each node after the
- * next one is found. */
-void hash_dispose(const struct hash_table *table,
-                  void (*dispose)(struct prudence_hash_node *object, void *argument),
-                  void *argument)
-{
-    struct prudence_hash_walk walk;
-    struct prudence_hash_node *node = prudence_hash_first(&walk, &table->public), *next;
-
-    for (; node; node = next) {
-        next = prudence_hash_next(&walk);
-        dispose(node, argument);
-    }
 }
 
 int prudence_hash_destroy(struct prudence_hash *public,
@@ -153,9 +157,7 @@ int prudence_hash_destroy(struct prudence_hash *public,
     error = views_may_end(&table->views, "prudence_hash_destroy", __builtin_return_address(0));
     if (error)
         return error;
-    if (dispose)
-        hash_dispose(table, dispose, argument);
-    hash_unmake(table);
+    hash_unmake(table, dispose, argument);
     return 0;
 }
 
@@ -287,26 +289,68 @@ static bool hash_has_node(const struct hash_table *table, const struct prudence_
     return found;
 }
 
-/* Skips hash_has_node under Valgrind, because that reads memory that may never have been
- * written. */
+/*
+ * Returns another table that has the node, or NULL. A table on the list exists while its lock is
+ * held, and its arrays while nobody else takes steps. A node that was removed, or never added to a
+ * table, rarely costs the search, because most have no link. The program's handlers of
+ * pthread_atfork run while the lock is held for fork, so nothing is searched there.
+ */
+static const struct hash_table *other_table_with(const struct hash_table *table,
+                                                 const struct prudence_hash_node *node)
+{
+    const uintptr_t link = load_relaxed(&node->next);
+    struct hash_table *other = NULL;
+    struct list *item;
+
+    if ((!is_node(link) && !is_end_of(link, VIEW_ORDER_MOST)) || os_lock_forking)
+        return NULL;
+    os_lock_take(&tables_lock);
+    /* The analyzer does not know that lists are circular. */
+    list_for_each(item, &hash_tables) /* NOLINT(clang-analyzer-core.NullDereference) */
+    {
+        struct hash_table *at = list_entry(item, struct hash_table, link);
+
+        if (at == table)
+            continue;
+        hash_resize_take_stepping(at);
+        if (hash_has_node(at, node))
+            other = at;
+        hash_resize_end_stepping(at);
+        if (other)
+            break;
+    }
+    os_lock_release(&tables_lock);
+    return other;
+}
+
+/* Skips the searches under Valgrind, because they read memory that may never have been written. */
 void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
                            const char *what, const void *caller)
 {
-    const bool twice = !is_misaligned(node) && !annotate_on && hash_has_node(table, node);
-    struct prudence_cache_stats names;
+    struct prudence_cache_stats of_table, of_other;
+    const struct hash_table *other;
 
-    if (!is_misaligned(node) && !twice)
-        return;
-    prudence_cache_stats(table->views.small, &names);
-    if (!twice)
+    prudence_cache_stats(table->views.small, &of_table);
+    if (is_misaligned(node))
         os_panic(
             "%s, called from %p: table '%s': node %p is not aligned to 8 bytes: do not pack the "
             "structure that contains the node, and allocate the structure with its alignment",
-            what, caller, names.name, (const void *)node);
+            what, caller, of_table.name, (const void *)node);
+    if (annotate_on)
+        return;
+    if (hash_has_node(table, node))
+        os_panic(
+            "%s, called from %p: table '%s': node %p is in the table already: remove it first, and "
+            "add it again after a grace period, or give the object a node for each table",
+            what, caller, of_table.name, (const void *)node);
+    other = other_table_with(table, node);
+    if (!other)
+        return;
+    prudence_cache_stats(other->views.small, &of_other);
     os_panic(
-        "%s, called from %p: table '%s': node %p is in the table already: remove it first, and add "
-        "it again after a grace period, or give the object a node for each table",
-        what, caller, names.name, (const void *)node);
+        "%s, called from %p: table '%s': node %p is in table '%s': remove it there first, and "
+        "add it after a grace period, or give the object a node for each table",
+        what, caller, of_table.name, (const void *)node, of_other.name);
 }
 
 static void insert_and_unlock(struct place *place, uint64_t hash, struct prudence_hash_node *node)

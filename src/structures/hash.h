@@ -124,7 +124,8 @@ static inline struct prudence_hash_node *found_node(uintptr_t link)
 /*
  * Checks a node before it is added, while this thread holds no bucket. Stops the process, naming
  * the caller, if the node is misaligned, because the link would not be one to a node. Under check=1
- * the same happens if the node is in the table already, because the chain would become a circle.
+ * the same happens if the node is in this table already, because the chain would become a circle,
+ * or in another one, whose chain would go on in this one.
  */
 void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
                            const char *what, const void *caller);
@@ -152,15 +153,14 @@ static inline uint64_t hash_count(const struct hash_table *table)
 
 /*
  * hash.c: hash_make is prudence_hash_create on behalf of another public function, which has read
- * the attributes. hash_dispose calls `dispose` for each object, and hash_unmake destroys a table
- * for which views_may_end returned 0; the caller keeps the objects.
+ * the attributes. hash_unmake destroys a table for which views_may_end returned 0, and calls
+ * `dispose`, if not NULL, for each object.
  */
 struct hash_table *hash_make(const char *what, const char *name,
                              const struct prudence_hash_attr *attr);
-void hash_dispose(const struct hash_table *table,
-                  void (*dispose)(struct prudence_hash_node *object, void *argument),
-                  void *argument);
-void hash_unmake(struct hash_table *table);
+void hash_unmake(struct hash_table *table,
+                 void (*dispose)(struct prudence_hash_node *object, void *argument),
+                 void *argument);
 
 /* Removes the object with the key, the last added of several. Returns NULL if there is none. The
  * caller of this and the next function is in a section. */

@@ -173,7 +173,7 @@ prudence_hash_values_create(const char *name, const struct prudence_hash_values_
         return NULL;
     values = make(table, name, &known);
     if (!values) {
-        hash_unmake(table);
+        hash_unmake(table, NULL, NULL);
         errno = ENOMEM;
     }
     return values;
@@ -207,9 +207,8 @@ int prudence_hash_values_destroy(struct prudence_hash_values *values,
                           __builtin_return_address(0));
     if (error)
         return error;
-    if (dispose)
-        hash_dispose(values->table, values_dispose, &(struct disposal){values, dispose, argument});
-    hash_unmake(values->table);
+    hash_unmake(values->table, dispose ? values_dispose : NULL,
+                &(struct disposal){values, dispose, argument});
     entries_destroy(&values->entries);
     prudence_free(values);
     return 0;

@@ -28,7 +28,7 @@ static bool put_in(struct prudence_swap *handle, void *object)
 }
 
 /* Takes the object out, unless there is none (EAGAIN) or it is `fresh` (EINVAL). */
-static int take_out(struct prudence_swap *handle, const void *fresh, void **object)
+static int swap_take_out(struct prudence_swap *handle, const void *fresh, void **object)
 {
     *object = load_relaxed(&handle->object);
     do {
@@ -55,7 +55,7 @@ int prudence_swap_transfer(struct prudence_swap *handle, void *fresh, void **old
                           __builtin_return_address(0));
     if (error)
         return error;
-    error = take_out(handle, fresh, &object);
+    error = swap_take_out(handle, fresh, &object);
     if (error)
         return error;
     tell_acquire(object);

@@ -164,8 +164,8 @@ enum prudence_hash_flags {
 
 /*
  * Makes an empty table; attr may be NULL, which means defaults. `name` appears in the statistics of
- * the caches of arrays. Returns NULL with errno EINVAL (a message on standard error names
- * the cause), or ENOMEM.
+ * the caches of arrays, made when they are needed. Returns NULL with errno EINVAL (a message on
+ * standard error names the cause), or ENOMEM.
  */
 PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
                                                         const struct prudence_hash_attr *attr);

@@ -114,7 +114,8 @@ typedef int prudence_heap_visitor(const struct prudence_heap_slab *slab,
  * objects_live there, cached and latent ones objects_cached + objects_latent.
  *
  * Objects of caches that share slabs (one of hundreds of caches, until it is used) are shown at the
- * shared cache, named `common-SIZE`; a walk over such a cache alone does not find them.
+ * shared cache, named `common-SIZE`. A walk over such a cache alone shows the shared slabs, but in
+ * them only the cache's own live objects.
  *
  * The walk does not show the library's own metadata, nor memory inside a large block, such as the
  * objects of a region of short-term memory.

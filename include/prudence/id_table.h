@@ -61,8 +61,8 @@ struct prudence_id_table_attr {
 
 /*
  * Makes an empty table; attr may be NULL, which means defaults. `name` appears in the statistics of
- * the caches of arrays. Returns NULL with errno EINVAL (a message on standard error names
- * the cause), or ENOMEM.
+ * the caches of arrays, made when they are needed. Returns NULL with errno EINVAL (a message on
+ * standard error names the cause), or ENOMEM.
  */
 PRUDENCE_API struct prudence_id_table *
 prudence_id_table_create(const char *name, const struct prudence_id_table_attr *attr);

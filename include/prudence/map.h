@@ -104,8 +104,8 @@ enum prudence_map_flags {
 
 /*
  * Makes an empty map; attr may be NULL, which means defaults. `name` appears in the statistics of
- * the caches of nodes. Returns NULL with errno EINVAL (a message on standard error names
- * the cause), or ENOMEM.
+ * the caches of nodes, made when they are needed. Returns NULL with errno EINVAL (a message on
+ * standard error names the cause), or ENOMEM.
  */
 PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
                                                       const struct prudence_map_attr *attr);

@@ -40,7 +40,7 @@ static void bury(struct prudence_cache *cache)
     *grave = (struct grave){.cache = cache, .destroyed_by = destroyed_by};
     os_lock_release(&slab_caches_lock);
     if (oldest.cache)
-        cache_forget(oldest.cache);
+        cold_forget(oldest.cache);
 }
 
 void cache_life_refuse(const struct prudence_cache *cache, const char *what)

@@ -84,9 +84,11 @@ struct prudence_cache *caches_make(struct prudence_cache **place, const char *na
     cache = *place;
     if (!cache) {
         layout->common = cold_common_for(layout);
-        cache = cache_create(name, layout);
+        cache = cold_give_structure(layout) ? cache_create(name, layout) : NULL;
         if (cache)
             cold_note_made();
+        else
+            cold_take_back(layout);
         store_release(place, cache);
     }
     os_lock_release(&heap_lock);

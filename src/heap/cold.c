@@ -22,6 +22,7 @@
 
 #include "debug/instruments.h"
 #include "gp/user/domain.h"
+#include "heap/cold_structures.h"
 #include "heap/heap.h"
 #include "heap/size_class.h"
 #include "slab/cache.h"
@@ -50,8 +51,9 @@ void cold_note_destroyed(void)
 
 /* ------------------------------------------------------------------------------- which are cold */
 
-/* ThreadSanitizer and zeroing know the objects of common slabs as well. Red zones would move the
- * objects off the alignment that the size of a common cache gives. */
+/* ThreadSanitizer and zeroing know the objects of common slabs as well. Tools that look for leaks
+ * do not, and only they tell the library's own objects (CACHE_OWN) from others. Red zones would
+ * move the objects off the alignment that the size of a common cache gives. */
 #define MAY_BE_COLD EXTENSION_BIT(INSTRUMENTS_EXTENSION)
 
 /* Returns whether the common cache can serve the layout. */
@@ -59,11 +61,18 @@ static bool can_be_cold(const struct cache_layout *layout)
 {
     uint32_t of_slabs;
 
-    return layout->named && !slab_redzone && !layout->flags && !layout->constructor &&
-           !layout->destructor && !layout->object_cache_bytes &&
+    return layout->named && !slab_redzone && !(layout->flags & ~CACHE_OWN) &&
+           !layout->constructor && !layout->destructor && !layout->object_cache_bytes &&
            (!layout->domain || layout->domain == gp_default_domain()) &&
            layout->object_size <= COMMON_MAX && layout->alignment <= CACHE_LINE &&
            !(extensions_wanted(layout, &of_slabs) & ~MAY_BE_COLD);
+}
+
+/* Returns the number of caches after which this one begins cold. Those of tables do so sooner,
+ * because programs make many small tables, and each has up to a dozen caches. */
+static uint32_t cold_after_for(const struct cache_layout *layout)
+{
+    return layout->flags & CACHE_OWN ? cold_after / 8 : cold_after;
 }
 
 struct prudence_cache *cold_common_for(const struct cache_layout *layout)
@@ -73,7 +82,7 @@ struct prudence_cache *cold_common_for(const struct cache_layout *layout)
     struct prudence_cache **place;
     char name[CACHE_NAME_SIZE];
 
-    if (load_relaxed(&caches_alive) < cold_after || !can_be_cold(layout))
+    if (load_relaxed(&caches_alive) < cold_after_for(layout) || !can_be_cold(layout))
         return NULL;
     place = &commons[size / COMMON_STEP - 1];
     if (!*place) {
@@ -81,6 +90,30 @@ struct prudence_cache *cold_common_for(const struct cache_layout *layout)
         *place = cache_create(name, &common);
     }
     return *place;
+}
+
+bool cold_give_structure(struct cache_layout *layout)
+{
+    layout->structure = layout->common ? cold_structures_take() : NULL;
+    return layout->structure || !layout->common;
+}
+
+void cold_take_back(const struct cache_layout *layout)
+{
+    if (layout->structure)
+        cold_structures_give(layout->structure);
+}
+
+void cold_forget(struct prudence_cache *cache)
+{
+    struct prudence_cache *structure = cache->common ? cache : NULL;
+
+    cache_forget(cache);
+    if (!structure)
+        return;
+    os_lock_take(&heap_lock);
+    cold_structures_give(structure);
+    os_lock_release(&heap_lock);
 }
 
 static enum extension_wish cold_wants(const struct cache_layout *layout)
@@ -170,6 +203,11 @@ struct slab *cold_slab_of(const struct prudence_cache *cache, const void *object
         misuse_explain_and_abort(slab, object);
     }
     return slab;
+}
+
+bool cold_has(const struct prudence_cache *cache, struct slab *slab, unsigned index)
+{
+    return load_relaxed(&slab_owners(slab)[index]) == cache;
 }
 
 /* --------------------------------------------------------------------------------- destruction */

@@ -18,12 +18,23 @@ extern uint32_t cold_after;
  * caller holds heap_lock. */
 struct prudence_cache *cold_common_for(const struct cache_layout *layout);
 
+/* Gives the new cache a structure, if it begins cold. Returns false if there is no memory. The
+ * caller holds heap_lock, and calls cold_take_back if no cache was made. */
+bool cold_give_structure(struct cache_layout *layout);
+void cold_take_back(const struct cache_layout *layout);
+
+/* Frees what is left of a destroyed cache. */
+void cold_forget(struct prudence_cache *cache);
+
 /* Count the caches of the program. */
 void cold_note_made(void);
 void cold_note_destroyed(void);
 
 /* Returns the number of live objects in slabs that the cache shares. */
 uint64_t cold_live(const struct prudence_cache *cache);
+
+/* Returns whether the object of this index in a shared slab is the cache's. */
+bool cold_has(const struct prudence_cache *cache, struct slab *slab, unsigned index);
 
 /* Waits until no reader holds an object that was deferred there. */
 void cold_settle(struct prudence_cache *cache);

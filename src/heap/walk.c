@@ -32,6 +32,7 @@
 #include "base/name.h"
 #include "debug/check.h"
 #include "gp/user/domain.h"
+#include "heap/cold.h"
 #include "rcu/destruct.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
@@ -69,6 +70,13 @@ static void note_slab(struct heap_walk *walk, struct slab *slab)
     note_cache(walk, slab->cache);
 }
 
+/* Returns whether the slab may have objects of the cache that is asked for: its own slabs, and
+ * those that it shares (heap/cold.c). */
+static bool walk_wants(const struct heap_walk *walk, const struct slab *slab)
+{
+    return !walk->only || slab->cache->number == walk->only || slab->cache == walk->common;
+}
+
 /* Collects the slabs from walk->next on, as many as there is room for. The heap is held, so no slab
  * goes. */
 static void find_slabs(struct heap_walk *walk)
@@ -82,7 +90,7 @@ static void find_slabs(struct heap_walk *walk)
             walk->next += OS_PAGE_SIZE;
             continue;
         }
-        if (!walk->only || slab->cache->number == walk->only) {
+        if (walk_wants(walk, slab)) {
             if (!has_room(walk, slab))
                 return;
             note_slab(walk, slab);
@@ -179,6 +187,8 @@ static void read_slab(struct heap_walk *walk, const struct walked_slab *walked)
             objects[i] = latent_in_slab(slab, false, wait);
         else
             objects[i] = outside_of_slab(slab, i);
+        if (slab->cache == walk->common && !cold_has(walk->owner, slab, i))
+            objects[i].state = WALK_HIDDEN;
     }
 }
 
@@ -197,6 +207,7 @@ static void walk_describe(struct walked_slab *walked)
     const struct prudence_cache *cache = slab->cache;
 
     walked->base = slab->base;
+    walked->capacity = slab->capacity;
     walked->told = (struct prudence_heap_slab){
         .cache = cache,
         .pages = slab->pages,
@@ -230,7 +241,13 @@ static void read_slabs(struct heap_walk *walk)
 
 /* --------------------------------------------------------------------------------- CPUs' caches */
 
-/* Returns the entry of an object of these slabs, or NULL if the object is in another slab. */
+static struct walked_object *shown(struct walked_object *object)
+{
+    return object->state != WALK_HIDDEN ? object : NULL;
+}
+
+/* Returns the entry of an object of these slabs, or NULL if the object is in another slab, or of a
+ * cache that is not asked for. */
 static struct walked_object *walk_place_of(struct heap_walk *walk, const void *object)
 {
     unsigned first = 0, end = walk->slab_count;
@@ -245,7 +262,7 @@ static struct walked_object *walk_place_of(struct heap_walk *walk, const void *o
         else if ((uintptr_t)object - pages >= walked->told.bytes)
             first = middle + 1;
         else
-            return &walk->objects[walked->objects + slab_index(walked->slab, object)];
+            return shown(&walk->objects[walked->objects + slab_index(walked->slab, object)]);
     }
     return NULL;
 }
@@ -313,10 +330,11 @@ static void read_cpus(struct heap_walk *walk)
 
 static void count_states(const struct heap_walk *walk, struct walked_slab *walked)
 {
-    uint64_t counts[PRUDENCE_OBJECT_RESTING + 1] = {0};
+    uint64_t counts[WALK_HIDDEN + 1] = {0};
 
-    for (unsigned i = 0; i < walked->told.objects; i++)
+    for (unsigned i = 0; i < walked->capacity; i++)
         counts[walk->objects[walked->objects + i].state]++;
+    walked->told.objects = walked->capacity - counts[WALK_HIDDEN];
     walked->told.live = counts[PRUDENCE_OBJECT_LIVE];
     walked->told.cached = counts[PRUDENCE_OBJECT_CACHED];
     walked->told.latent = counts[PRUDENCE_OBJECT_LATENT];

@@ -16,15 +16,21 @@ struct walked_object {
     uint8_t state, wait; /* as in struct prudence_heap_object */
 };
 
+#define WALK_HIDDEN                                                                                \
+    (PRUDENCE_OBJECT_RESTING + 1) /* a state: of another cache than the one asked for */
+
 struct walked_slab {
     struct prudence_heap_slab told;
     const char *base;
+    uint32_t capacity; /* objects, including hidden ones */
     uint32_t objects;  /* index of the first object in walk->objects */
     struct slab *slab; /* valid while the heap is held */
 };
 
 struct heap_walk {
-    uint64_t only;  /* number of a cache, or 0 for all */
+    uint64_t only; /* number of a cache, or 0 for all */
+    const struct prudence_cache *owner,
+        *common;    /* that cache, and the one that it shares slabs of */
     uintptr_t next; /* first address still to be walked */
     unsigned slab_count, object_count;
     unsigned cache_count;

@@ -36,7 +36,7 @@ static int visit_objects(const struct visits *visits, const union given *slab,
     union given given;
     int result = 0;
 
-    for (unsigned i = 0; i < walked->told.objects && !result; i++) {
+    for (unsigned i = 0; i < walked->capacity && !result; i++) {
         struct prudence_heap_object object = {
             .address = walked->base + i * walked->told.object_stride,
             .size = walked->told.object_size,
@@ -46,6 +46,8 @@ static int visit_objects(const struct visits *visits, const union given *slab,
             .cpu = objects[i].cpu,
         };
 
+        if (objects[i].state == WALK_HIDDEN)
+            continue;
         give_sized(&given, visits->object_size, &object, sizeof object);
         result = call(visits, slab, &given);
     }
@@ -70,14 +72,18 @@ static int visit_slabs(const struct visits *visits, const struct heap_walk *walk
     return result;
 }
 
-static int walk_heap(uint64_t only, const struct visits *visits)
+static int walk_heap(const struct prudence_cache *cache, const struct visits *visits)
 {
     struct heap_walk *walk = os_meta_alloc(sizeof *walk);
     int result = 0;
 
     if (!walk)
         return ENOMEM;
-    walk->only = only;
+    if (cache) {
+        walk->only = cache->number;
+        walk->owner = cache;
+        walk->common = cache->common;
+    }
     while (!result && heap_walk_next(walk))
         result = visit_slabs(visits, walk);
     os_meta_free(walk, sizeof *walk);
@@ -100,7 +106,7 @@ int prudence_heap_walk_sized(struct prudence_cache *cache, prudence_heap_visitor
     os_calls_widen(); /* the walk has to fence CPUs */
     if (cache)
         cache_require(cache, "prudence_heap_walk");
-    return walk_heap(cache ? cache->number : 0, &visits);
+    return walk_heap(cache, &visits);
 }
 
 /* ------------------------------------------------------------------------------------ printing */

@@ -389,7 +389,8 @@ void cache_forget(struct prudence_cache *cache)
 {
     if (has_own_body(cache))
         body_forget(cache->body);
-    os_meta_free(cache, sizeof *cache);
+    if (!cache->common)
+        os_meta_free(cache, sizeof *cache);
 }
 
 /* Number of caches ever made; protected by slab_caches_lock. */
@@ -402,7 +403,8 @@ static uint64_t caches_made;
  * allocate its objects. cache_warm() makes an ordinary cache of it. */
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout)
 {
-    struct prudence_cache *cache = os_meta_alloc(sizeof *cache);
+    struct prudence_cache *cache =
+        layout->structure ? layout->structure : os_meta_alloc(sizeof *cache);
 
     if (!cache)
         return NULL;

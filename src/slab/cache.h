@@ -8,6 +8,7 @@
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout);
 void cache_warm(struct prudence_cache *cache, uint32_t extension);
 bool cache_destroy(struct prudence_cache *cache, size_t *live);
+/* Leaves the structure of a cache that has `common` to the caller, who gave it. */
 void cache_forget(struct prudence_cache *cache);
 /* Red zone and margin, in bytes, of caches made from now on. */
 extern size_t slab_redzone, slab_margin;

@@ -212,7 +212,9 @@ struct cache_layout {
     struct prudence_domain *domain;
     size_t object_cache_bytes;
     struct prudence_cache *common; /* the new cache is cold, with objects in this one's slabs */
-    bool no_cpu_caches;            /* large blocks, each in a slab alone */
+    /* Memory for the structure, which is 0; NULL: metadata. Given with `common` only. */
+    struct prudence_cache *structure;
+    bool no_cpu_caches; /* large blocks, each in a slab alone */
     bool named;
 };
 

@@ -37,50 +37,51 @@ static size_t pages_of(const struct entries *entries, size_t length)
     return round_up(entries->head + length, OS_PAGE_SIZE);
 }
 
-bool entries_make(struct entries *entries, const char *name, struct prudence_domain *domain,
-                  size_t head, bool strings)
+void entries_init(struct entries *entries, const struct cache_owner *owner, size_t head,
+                  bool strings)
 {
-    const struct prudence_cache_attr attr = {
-        .size = sizeof attr, .flags = PRUDENCE_CACHE_HIDDEN_POINTERS, .domain = domain};
-
+    entries->owner = owner;
     entries->head = entries->smallest = head;
     entries->classes = 1;
-    if (strings) {
-        for (entries->smallest = SMALLEST; entries->smallest <= head;)
-            entries->smallest *= 2;
-        while (bytes_of_class(entries, entries->classes - 1) <= LARGEST)
-            entries->classes++;
-    }
-    for (unsigned class = 0; class < large_class(entries); class ++) {
-        entries->caches[class] = prudence_cache_create(name, bytes_of_class(entries, class), &attr);
-        if (!entries->caches[class])
-            return false;
-    }
-    if (strings)
-        entries->caches[large_class(entries)] = prudence_cache_create_blocks(name, domain);
-    return entries->caches[entries->classes - 1];
+    if (!strings)
+        return;
+    for (entries->smallest = SMALLEST; entries->smallest <= head;)
+        entries->smallest *= 2;
+    while (bytes_of_class(entries, entries->classes - 1) <= LARGEST)
+        entries->classes++;
 }
 
 void entries_destroy(struct entries *entries)
 {
     for (unsigned class = entries->classes; class -- > 0;)
-        if (entries->caches[class])
-            prudence_cache_destroy(entries->caches[class]);
+        own_cache_destroy(entries->caches[class], entries->owner);
+}
+
+static void *alloc_large(struct entries *entries, size_t length)
+{
+    struct prudence_cache **place = &entries->caches[large_class(entries)];
+    struct prudence_cache *cache = load_acquire(place);
+    void *entry;
+
+    if (!cache)
+        cache = own_cache_make_blocks(place, entries->owner);
+    if (!cache || length > SIZE_MAX / 2)
+        return NULL;
+    entry = prudence_cache_alloc_block(cache, pages_of(entries, length), NULL);
+    if (entry)
+        add_relaxed(&entries->large_bytes, pages_of(entries, length));
+    return entry;
 }
 
 void *entries_alloc(struct entries *entries, size_t length)
 {
     unsigned class = class_of(entries, length);
-    void *entry;
+    struct prudence_cache *cache;
 
-    if (class != large_class(entries))
-        return prudence_cache_alloc(entries->caches[class]);
-    if (length > SIZE_MAX / 2)
-        return NULL;
-    entry = prudence_cache_alloc_block(entries->caches[class], pages_of(entries, length), NULL);
-    if (entry)
-        add_relaxed(&entries->large_bytes, pages_of(entries, length));
-    return entry;
+    if (unlikely(class == large_class(entries)))
+        return alloc_large(entries, length);
+    cache = own_cache(&entries->caches[class], entries->owner, bytes_of_class(entries, class), 0);
+    return cache ? prudence_cache_alloc(cache) : NULL;
 }
 
 /* Stops counting an entry that is about to go. Returns the cache of the entry. */
@@ -108,7 +109,7 @@ void entries_add_bytes(const struct entries *entries, uint64_t *live, uint64_t *
     for (unsigned class = 0; class < entries->classes; class ++) {
         struct prudence_cache_stats sums;
 
-        prudence_cache_stats(entries->caches[class], &sums);
+        own_cache_stats(&entries->caches[class], &sums);
         *latent += sums.bytes_latent;
         if (class != large_class(entries))
             *live += sums.objects_live * bytes_of_class(entries, class);

@@ -3,8 +3,8 @@
  * Entries of tables of values (<prudence/map_values.h>, <prudence/hash_values.h>): objects that a
  * table allocates, each with a head known to the table and, if keys are strings, a copy of the key.
  * They come from caches in the table's domain: one for number keys; for strings, some of powers of
- * two and one of whole pages. So they count in the table's statistics and wait for the table's
- * readers.
+ * two and one of whole pages, each made when it is needed. So they count in the table's statistics
+ * and wait for the table's readers.
  *
  * Many threads may allocate, free and defer entries at once. Allocating and deferring may wait
  * (latent_limit), so callers do both outside of sections, with no lock held.
@@ -16,23 +16,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct prudence_cache;
-struct prudence_domain;
+#include "structures/own_cache.h"
 
 #define ENTRY_CLASSES_MOST 6u
 
 struct entries {
-    size_t head;      /* bytes without the string; constant, like the next three */
+    size_t head;      /* bytes without the string; constant, like the next two */
     size_t smallest;  /* bytes of an entry of the first cache */
     unsigned classes; /* number of caches; 1 for number keys. For strings, the last one has pages */
-    struct prudence_cache *caches[ENTRY_CLASSES_MOST];
+    const struct cache_owner *owner;                   /* constant */
+    struct prudence_cache *caches[ENTRY_CLASSES_MOST]; /* NULL until needed (own_cache.h) */
     uint64_t large_bytes; /* bytes of entries with pages of their own; atomic */
 };
 
-/* Creates the caches in *entries, which is 0. Returns false if there is no memory; entries_destroy
- * then destroys those that were made. */
-bool entries_make(struct entries *entries, const char *name, struct prudence_domain *domain,
-                  size_t head, bool strings);
+/* Fills *entries, which is 0. */
+void entries_init(struct entries *entries, const struct cache_owner *owner, size_t head,
+                  bool strings);
 
 /* Waits for the readers of deferred entries. The caller has freed or deferred every entry. */
 void entries_destroy(struct entries *entries);

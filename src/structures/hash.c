@@ -52,12 +52,12 @@ static void orders_of(struct hash_table *table, const struct prudence_hash_attr 
 }
 
 static bool hash_make_parts(struct hash_table *table, const char *name,
-                            struct prudence_domain *domain)
+                            struct prudence_domain *domain, void *first)
 {
     uintptr_t view;
     bool zeroed;
 
-    if (!views_make(&table->views, name, domain))
+    if (!views_make(&table->views, name, domain, first))
         return false;
     view = views_new(&table->views, table->order_min, &zeroed);
     if (!view) {
@@ -74,21 +74,22 @@ struct hash_table *hash_make(const char *what, const char *name,
                              const struct prudence_hash_attr *attr)
 {
     struct hash_table *table;
-    size_t counters, bytes;
+    size_t counters, bytes, first;
 
     if (!hash_arguments_are_valid(what, name, attr))
         return NULL;
     process_start();
     counters = object_counters();
     bytes = sizeof *table + counters * sizeof table->counters[0];
-    table = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
+    first = views_order(attr->buckets) == VIEW_ORDER_SMALL ? VIEW_FIRST_BYTES : 0;
+    table = prudence_aligned_alloc(CACHE_LINES_APART, bytes + first);
     if (!table)
         return NULL;
     __builtin_memset(table, 0, bytes);
     table->counter_mask = narrow(unsigned, counters - 1);
     table->flags = attr->flags;
     orders_of(table, attr);
-    if (!hash_make_parts(table, name, attr->domain)) {
+    if (!hash_make_parts(table, name, attr->domain, first ? (char *)table + bytes : NULL)) {
         prudence_free(table);
         errno = ENOMEM;
         return NULL;
@@ -126,12 +127,16 @@ static void hash_dispose(const struct hash_table *table,
 }
 
 /* The table leaves the list first, because other_table_with reads the objects of listed tables. */
-void hash_unmake(struct hash_table *table,
-                 void (*dispose)(struct prudence_hash_node *object, void *argument), void *argument)
+void hash_end(struct hash_table *table,
+              void (*dispose)(struct prudence_hash_node *object, void *argument), void *argument)
 {
     tables_remove(&table->link);
     if (dispose)
         hash_dispose(table, dispose, argument);
+}
+
+void hash_unmake(struct hash_table *table)
+{
     views_free(&table->views, table->public.view);
     if (table->from)
         views_free(&table->views, table->from);
@@ -141,6 +146,7 @@ void hash_unmake(struct hash_table *table,
         views_free(&table->views, table->left.view);
     views_unmake(&table->views);
     prudence_free(table);
+    tables_trim();
 }
 
 int prudence_hash_destroy(struct prudence_hash *public,
@@ -157,7 +163,8 @@ int prudence_hash_destroy(struct prudence_hash *public,
     error = views_may_end(&table->views, "prudence_hash_destroy", __builtin_return_address(0));
     if (error)
         return error;
-    hash_unmake(table, dispose, argument);
+    hash_end(table, dispose, argument);
+    hash_unmake(table);
     return 0;
 }
 
@@ -327,30 +334,28 @@ static const struct hash_table *other_table_with(const struct hash_table *table,
 void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
                            const char *what, const void *caller)
 {
-    struct prudence_cache_stats of_table, of_other;
+    const char *const name = table->views.owner.name;
     const struct hash_table *other;
 
-    prudence_cache_stats(table->views.small, &of_table);
     if (is_misaligned(node))
         os_panic(
             "%s, called from %p: table '%s': node %p is not aligned to 8 bytes: do not pack the "
             "structure that contains the node, and allocate the structure with its alignment",
-            what, caller, of_table.name, (const void *)node);
+            what, caller, name, (const void *)node);
     if (annotate_on)
         return;
     if (hash_has_node(table, node))
         os_panic(
             "%s, called from %p: table '%s': node %p is in the table already: remove it first, and "
             "add it again after a grace period, or give the object a node for each table",
-            what, caller, of_table.name, (const void *)node);
+            what, caller, name, (const void *)node);
     other = other_table_with(table, node);
     if (!other)
         return;
-    prudence_cache_stats(other->views.small, &of_other);
     os_panic(
         "%s, called from %p: table '%s': node %p is in table '%s': remove it there first, and "
         "add it after a grace period, or give the object a node for each table",
-        what, caller, of_table.name, (const void *)node, of_other.name);
+        what, caller, name, (const void *)node, other->views.owner.name);
 }
 
 static void insert_and_unlock(struct place *place, uint64_t hash, struct prudence_hash_node *node)
@@ -556,19 +561,20 @@ static void hash_collect_stats(struct hash_table *table, struct prudence_hash_st
     stats->grows = table->grows;
     stats->shrinks = table->shrinks;
     stats->refused = load_relaxed(&table->refused);
-    stats->bytes_live =
-        sizeof *table + (table->counter_mask + 1) * sizeof table->counters[0] + view_bytes(view);
+    stats->bytes_live = sizeof *table + (table->counter_mask + 1) * sizeof table->counters[0] +
+                        (table->views.first ? VIEW_FIRST_BYTES : 0) +
+                        views_bytes(&table->views, view);
     if (table->from) {
-        stats->bytes_live += view_bytes(table->from);
+        stats->bytes_live += views_bytes(&table->views, table->from);
         stats->moving =
             view_size(table->from) - table->cursor * (view_size(table->from) > view_size(view)
                                                           ? view_size(table->from) / view_size(view)
                                                           : 1);
     }
     if (table->fresh)
-        stats->bytes_live += view_bytes(table->fresh);
+        stats->bytes_live += views_bytes(&table->views, table->fresh);
     if (table->left.view)
-        stats->bytes_live += view_bytes(table->left.view);
+        stats->bytes_live += views_bytes(&table->views, table->left.view);
 }
 
 int prudence_hash_stats_sized(struct prudence_hash *public, struct prudence_hash_stats *stats,

@@ -62,12 +62,11 @@ enum hash_phase {
 struct hash_table {
     struct prudence_hash public; /* the view: atomic, stored by the holder of `stepping` */
     uintptr_t from;              /* the old array, or 0 if no resize is under way; like the view */
-    struct views views;          /* constant */
     unsigned order_min, order_max; /* constant */
     unsigned flags;                /* constant */
     bool leaves_outside;           /* constant: only hash_resize_leave_array defers arrays */
     unsigned counter_mask;         /* constant */
-    struct list link;              /* protected by tables_lock */
+    struct views views;
 
     uint32_t stepping __attribute__((aligned(CACHE_LINES_APART)));
     uint32_t preparing; /* a thread is allocating an array for the next resize */
@@ -77,6 +76,7 @@ struct hash_table {
     struct views_left left;
     uint64_t grows, shrinks;
     uint64_t refused; /* atomic */
+    struct list link; /* protected by tables_lock */
 
     struct object_counter counters[];
 };
@@ -153,14 +153,14 @@ static inline uint64_t hash_count(const struct hash_table *table)
 
 /*
  * hash.c: hash_make is prudence_hash_create on behalf of another public function, which has read
- * the attributes. hash_unmake destroys a table for which views_may_end returned 0, and calls
- * `dispose`, if not NULL, for each object.
+ * the attributes. hash_end ends a table for which views_may_end returned 0, and calls `dispose`, if
+ * not NULL, for each object; then hash_unmake destroys the table.
  */
 struct hash_table *hash_make(const char *what, const char *name,
                              const struct prudence_hash_attr *attr);
-void hash_unmake(struct hash_table *table,
-                 void (*dispose)(struct prudence_hash_node *object, void *argument),
-                 void *argument);
+void hash_end(struct hash_table *table,
+              void (*dispose)(struct prudence_hash_node *object, void *argument), void *argument);
+void hash_unmake(struct hash_table *table);
 
 /* Removes the object with the key, the last added of several. Returns NULL if there is none. The
  * caller of this and the next function is in a section. */

@@ -197,13 +197,9 @@ static int refuse(const struct hash_table *a, const struct hash_table *b, bool t
         os_report("%s: a fresh name is one of the old ones, or a name is given twice", what);
         return EINVAL;
     }
-    if (a->views.domain != b->views.domain) {
-        struct prudence_cache_stats of_a, of_b;
-
-        prudence_cache_stats(a->views.small, &of_a);
-        prudence_cache_stats(b->views.small, &of_b);
-        os_report("%s: the tables '%s' and '%s' have different domains", what, of_a.name,
-                  of_b.name);
+    if (a->views.owner.domain != b->views.owner.domain) {
+        os_report("%s: the tables '%s' and '%s' have different domains", what, a->views.owner.name,
+                  b->views.owner.name);
         return EXDEV;
     }
     return 0;

@@ -95,7 +95,7 @@ static uint64_t groups(const struct hash_table *table)
 static uintptr_t let_go(struct hash_table *table)
 {
     uintptr_t old = table->left.view;
-    bool unread = !views_may_defer(&table->left);
+    bool unread = !views_may_defer(&table->views, &table->left);
 
     if (unread && !views_is_unread(&table->views, &table->left))
         return 0;

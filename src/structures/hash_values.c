@@ -129,8 +129,7 @@ static bool values_flags_are_valid(const char *what, const char *name,
     return false;
 }
 
-static struct prudence_hash_values *make(struct hash_table *table, const char *name,
-                                         const struct prudence_hash_values_attr *attr)
+static struct prudence_hash_values *make(struct hash_table *table, unsigned flags)
 {
     struct prudence_hash_values *values = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *values);
 
@@ -138,15 +137,10 @@ static struct prudence_hash_values *make(struct hash_table *table, const char *n
         return NULL;
     __builtin_memset(values, 0, sizeof *values);
     values->table = table;
-    values->strings = attr->flags & PRUDENCE_HASH_VALUES_BYTES;
+    values->strings = flags & PRUDENCE_HASH_VALUES_BYTES;
     os_secret(values->secret.words);
-    if (!entries_make(&values->entries, name, attr->domain, sizeof(struct entry),
-                      values->strings)) {
-        entries_destroy(&values->entries);
-        prudence_free(values);
-        return NULL;
-    }
-    values->domain = table->views.domain;
+    entries_init(&values->entries, &table->views.owner, sizeof(struct entry), values->strings);
+    values->domain = table->views.owner.domain;
     values->own_sections = table->leaves_outside = has_own_sections(values->domain);
     return values;
 }
@@ -171,9 +165,10 @@ prudence_hash_values_create(const char *name, const struct prudence_hash_values_
     table = hash_make(what, name, &of_table);
     if (!table)
         return NULL;
-    values = make(table, name, &known);
+    values = make(table, known.flags);
     if (!values) {
-        hash_unmake(table, NULL, NULL);
+        hash_end(table, NULL, NULL);
+        hash_unmake(table);
         errno = ENOMEM;
     }
     return values;
@@ -207,9 +202,10 @@ int prudence_hash_values_destroy(struct prudence_hash_values *values,
                           __builtin_return_address(0));
     if (error)
         return error;
-    hash_unmake(values->table, dispose ? values_dispose : NULL,
-                &(struct disposal){values, dispose, argument});
+    hash_end(values->table, dispose ? values_dispose : NULL,
+             &(struct disposal){values, dispose, argument});
     entries_destroy(&values->entries);
+    hash_unmake(values->table);
     prudence_free(values);
     return 0;
 }

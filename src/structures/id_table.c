@@ -29,7 +29,7 @@ struct room {
     struct free_ids free;
 };
 
-static bool id_table_make_room(const struct id_table *table, unsigned order, struct room *room)
+static bool id_table_make_room(struct id_table *table, unsigned order, struct room *room)
 {
     bool zeroed;
 
@@ -45,7 +45,7 @@ static bool id_table_make_room(const struct id_table *table, unsigned order, str
     return true;
 }
 
-static void room_unmake(const struct id_table *table, const struct room *room)
+static void room_unmake(struct id_table *table, const struct room *room)
 {
     views_free(&table->views, room->view);
     free_ids_unmake(&room->free);
@@ -70,11 +70,11 @@ static bool ids_read_attributes(const char *name, const struct prudence_id_table
 }
 
 static bool id_table_make_parts(struct id_table *table, const char *name,
-                                const struct prudence_id_table_attr *attr)
+                                const struct prudence_id_table_attr *attr, void *first)
 {
     struct room room;
 
-    if (!views_make(&table->views, name, attr->domain))
+    if (!views_make(&table->views, name, attr->domain, first))
         return false;
     if (!id_table_make_room(table, views_order(attr->ids), &room)) {
         views_unmake(&table->views);
@@ -90,16 +90,18 @@ struct prudence_id_table *prudence_id_table_create(const char *name,
 {
     struct prudence_id_table_attr attr;
     struct id_table *table;
+    size_t first;
 
     if (!ids_read_attributes(name, given, &attr))
         return NULL;
-    table = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *table);
+    first = views_order(attr.ids) == VIEW_ORDER_SMALL ? VIEW_FIRST_BYTES : 0;
+    table = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *table + first);
     if (!table)
         return NULL;
     __builtin_memset(table, 0, sizeof *table);
     table->ids_most = attr.ids_most ? attr.ids_most : UINT32_MAX;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
-    if (!id_table_make_parts(table, name, &attr)) {
+    if (!id_table_make_parts(table, name, &attr, first ? table + 1 : NULL)) {
         os_lock_destroy(&table->lock);
         prudence_free(table);
         errno = ENOMEM;
@@ -140,6 +142,7 @@ int prudence_id_table_destroy(struct prudence_id_table *public,
     views_unmake(&table->views);
     os_lock_destroy(&table->lock);
     prudence_free(table);
+    tables_trim();
     return 0;
 }
 
@@ -347,7 +350,8 @@ int prudence_id_table_stats_sized(struct prudence_id_table *public,
         .objects = table->objects,
         .slots = view_size(table->public.view),
         .grows = table->grows,
-        .bytes_live = sizeof *table + view_bytes(table->public.view) + table->free.bytes};
+        .bytes_live = sizeof *table + (table->views.first ? VIEW_FIRST_BYTES : 0) +
+                      views_bytes(&table->views, table->public.view) + table->free.bytes};
     os_lock_release(&table->lock);
     all.bytes_latent = views_latent_bytes(&table->views);
     give_sized(stats, size, &all, sizeof all);

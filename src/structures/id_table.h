@@ -12,9 +12,9 @@
 
 struct id_table {
     struct prudence_id_table public; /* the view, written under the lock */
-    struct views views;              /* constant */
-    uint64_t ids_most;               /* constant */
-    struct list link;                /* protected by tables_lock */
+    struct views views;
+    uint64_t ids_most; /* constant */
+    struct list link;  /* protected by tables_lock */
 
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
     struct free_ids free; /* protected, like the rest, by the lock */

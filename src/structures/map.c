@@ -34,26 +34,7 @@ static void destroy_caches(struct prudence_map *map)
 {
     entries_destroy(&map->entries);
     for (unsigned kind = MAP_KINDS; kind-- > 0;)
-        if (map->caches[kind])
-            prudence_cache_destroy(map->caches[kind]);
-}
-
-static bool map_make_caches(struct prudence_map *map, const char *name,
-                            struct prudence_domain *domain)
-{
-    const struct prudence_cache_attr attr = {.size = sizeof attr,
-                                             .alignment = CACHE_LINE,
-                                             .flags = PRUDENCE_CACHE_HIDDEN_POINTERS,
-                                             .domain = domain};
-
-    for (unsigned kind = 0; kind < MAP_KINDS; kind++) {
-        map->caches[kind] = prudence_cache_create(name, map_node_bytes(kind), &attr);
-        if (!map->caches[kind]) {
-            destroy_caches(map);
-            return false;
-        }
-    }
-    return true;
+        own_cache_destroy(map->caches[kind], &map->owner);
 }
 
 struct prudence_map *map_make(const char *name, bool bytes, struct prudence_domain *domain)
@@ -71,13 +52,13 @@ struct prudence_map *map_make(const char *name, bool bytes, struct prudence_doma
     map->writers_mask = (unsigned)words - 1;
     map->allocated = size;
     map->bytes = bytes;
-    if (!map_make_caches(map, name, domain)) {
+    owner_init(&map->owner, name, domain);
+    if (owner_needs_cache(&map->owner) && !map_cache(map, MAP_FOUR)) {
         prudence_free(map);
         errno = ENOMEM;
         return NULL;
     }
-    map->domain = domain ? domain : prudence_default_domain();
-    map->own_sections = has_own_sections(map->domain);
+    map->own_sections = has_own_sections(map->owner.domain);
     tables_add(&ordered_maps, &map->link);
     return map;
 }
@@ -136,26 +117,25 @@ static void map_free_nodes(struct prudence_map *map)
     }
 }
 
-void map_unmake(struct prudence_map *map)
+static void map_unmake(struct prudence_map *map)
 {
     tables_remove(&map->link);
     map_free_nodes(map);
     destroy_caches(map);
     prudence_free(map);
+    tables_trim();
 }
 
 int map_destroy(const char *what, void *caller, struct prudence_map *map,
                 void (*dispose)(struct prudence_map_node *object, void *argument), void *argument)
 {
-    struct prudence_cache_stats names;
     int error;
 
     if (!map)
         return EINVAL;
     if (!dispose && map->top.root)
         return EBUSY;
-    prudence_cache_stats(map->caches[0], &names);
-    error = waiting_error(what, "of map", names.name, map->domain, caller);
+    error = waiting_error(what, "of map", map->owner.name, map->owner.domain, caller);
     if (error)
         return error;
     if (dispose)
@@ -179,7 +159,7 @@ static void add_nodes(const struct prudence_map *map, unsigned kind,
 {
     struct prudence_cache_stats sums;
 
-    prudence_cache_stats(map->caches[kind], &sums);
+    own_cache_stats(&map->caches[kind], &sums);
     stats->nodes += sums.objects_live;
     stats->bytes_live += sums.objects_live * map_node_bytes(kind);
     stats->replaced += sums.deferred_frees;

@@ -31,8 +31,6 @@
 #include "structures/map_key.h"
 #include "structures/map_node.h"
 
-struct prudence_cache;
-
 /* For each group of CPUs: the threads inside an update, and the objects added there less those
  * removed (map_writers.h). */
 struct map_writers {
@@ -40,15 +38,15 @@ struct map_writers {
 } __attribute__((aligned(CACHE_LINES_APART)));
 
 struct prudence_map {
-    bool bytes; /* keys are byte strings; constant, like the fields down to `caches` */
+    bool bytes; /* keys are byte strings; constant, like the fields down to `owner` */
     /* Updates enter sections of the domain. Otherwise the caller is inside one. */
     bool own_sections;
     unsigned writers_mask;
-    struct prudence_domain *domain;
-    struct prudence_cache *caches[MAP_KINDS];
-    struct entries entries; /* all objects of a map of values (map_values.c) */
-    size_t allocated;       /* bytes of this structure */
-    struct list link;       /* protected by tables_lock */
+    struct cache_owner owner;
+    struct prudence_cache *caches[MAP_KINDS]; /* NULL until needed (own_cache.h) */
+    struct entries entries;                   /* all objects of a map of values (map_values.c) */
+    size_t allocated;                         /* bytes of this structure */
+    struct list link;                         /* protected by tables_lock */
 
     /* A node of no kind, used for its lock only. The only slot is `root`. */
     struct {
@@ -58,6 +56,12 @@ struct prudence_map {
 
     struct map_writers writers[];
 };
+
+/* Returns the cache of nodes of this kind, or NULL. */
+static inline struct prudence_cache *map_cache(struct prudence_map *map, unsigned kind)
+{
+    return own_cache(&map->caches[kind], &map->owner, map_node_bytes(kind), CACHE_LINE);
+}
 
 /* Returns whether the key is of the map's kind. A string without an address never is. */
 static inline bool map_key_fits(const struct prudence_map *map, const struct map_key *key)
@@ -121,12 +125,11 @@ static inline uintptr_t *map_slot_of_key(struct map_node *node, const struct map
 
 /*
  * map.c, for both kinds of maps. map_flags_are_valid reports what is wrong with attributes, on
- * behalf of the public function `what`, and sets errno. map_make and map_unmake make and destroy a
- * map; map_destroy is prudence_map_destroy on behalf of `what`.
+ * behalf of the public function `what`, and sets errno. map_make makes a map; map_destroy is
+ * prudence_map_destroy on behalf of `what`.
  */
 bool map_flags_are_valid(const char *what, const char *name, unsigned flags, unsigned reserved);
 struct prudence_map *map_make(const char *name, bool bytes, struct prudence_domain *domain);
-void map_unmake(struct prudence_map *map);
 int map_destroy(const char *what, void *caller, struct prudence_map *map,
                 void (*dispose)(struct prudence_map_node *object, void *argument), void *argument);
 

@@ -91,7 +91,8 @@ static bool allocate(struct map_update *update)
     update->allocated = true;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++) {
         for (; update->spares[kind] < update->wanted[kind]; update->spares[kind]++) {
-            struct map_node *node = prudence_cache_alloc(update->map->caches[kind]);
+            struct prudence_cache *cache = map_cache(update->map, kind);
+            struct map_node *node = cache ? prudence_cache_alloc(cache) : NULL;
 
             if (!node)
                 return false;

@@ -98,13 +98,13 @@ static inline bool map_is_top(const struct prudence_map *map, const struct map_n
 static inline void map_section_enter(const struct prudence_map *map)
 {
     if (likely(map->own_sections))
-        prudence_domain_read_lock(map->domain);
+        prudence_domain_read_lock(map->owner.domain);
 }
 
 static inline void map_section_leave(const struct prudence_map *map)
 {
     if (likely(map->own_sections))
-        prudence_domain_read_unlock(map->domain);
+        prudence_domain_read_unlock(map->owner.domain);
 }
 
 #endif /* STRUCTURES_MAP_UPDATE_H */

@@ -95,12 +95,9 @@ struct prudence_map_values *prudence_map_values_create(const char *name,
         return NULL;
     bytes = known.flags & PRUDENCE_MAP_VALUES_BYTES;
     map = map_make(name, bytes, known.domain);
-    if (map && !entries_make(&map->entries, name, known.domain,
-                             bytes ? sizeof(struct entry) : NUMBER_BYTES, bytes)) {
-        map_unmake(map);
-        map = NULL;
-        errno = ENOMEM;
-    }
+    if (map)
+        entries_init(&map->entries, &map->owner, bytes ? sizeof(struct entry) : NUMBER_BYTES,
+                     bytes);
     return (struct prudence_map_values *)map;
 }
 

@@ -4,16 +4,16 @@
 #include "structures/route_words.h"
 #include "structures/routes.h"
 
-/* Returns the width of an index for this number of prefixes: a page, 64 KiB or 4 MiB. Pages without
- * routes are never touched. */
+/* Returns the width of an index for this number of prefixes: the first, of 1 KiB, 64 KiB or 4 MiB.
+ * Pages without routes are never touched. */
 static unsigned route_index_bits(uint64_t prefixes)
 {
     if (prefixes >= UINT64_C(1) << 17)
         return 19;
-    return prefixes >= 256 ? 13 : 7;
+    return prefixes >= 256 ? 13 : ROUTE_FIRST_BITS;
 }
 
-uintptr_t route_index_make(const struct route_table *table, uint64_t prefixes)
+uintptr_t route_index_make(struct route_table *table, uint64_t prefixes)
 {
     return route_words_make(table, route_index_bits(prefixes));
 }

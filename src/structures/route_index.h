@@ -18,7 +18,7 @@ static inline uint64_t route_index_node(const struct route_node *node)
 }
 
 /* Makes an empty index for this number of prefixes, or returns 0. */
-uintptr_t route_index_make(const struct route_table *table, uint64_t prefixes);
+uintptr_t route_index_make(struct route_table *table, uint64_t prefixes);
 
 /* Under the lock: store the word of the key, or all words below a prefix that is not longer than
  * the index is wide. */

@@ -78,9 +78,13 @@ void route_node_without_child(struct route_node *node, const struct route_node *
 
 /* --------------------------------------------------------------------------------------- memory */
 
-struct route_node *route_node_make(const struct route_table *table, unsigned words)
+struct route_node *route_node_make(struct route_table *table, unsigned words)
 {
-    char *memory = prudence_cache_alloc(table->caches[route_node_size(table, words)]);
+    const unsigned size = route_node_size(table, words);
+    struct prudence_cache *cache =
+        own_cache(&table->caches[size], &table->owner, table->sizes[size],
+                  table->node_front ? route_sizes_far[0] : 0);
+    char *memory = cache ? prudence_cache_alloc(cache) : NULL;
 
     return memory ? (struct route_node *)(void *)(memory + table->node_front) : NULL;
 }

@@ -48,14 +48,14 @@ bool route_room_take(struct route_table *table, struct route_room *room,
 }
 
 /* Makes the node if it is needed and not there. */
-static bool make_one(const struct route_table *table, unsigned words, struct route_node **node)
+static bool make_one(struct route_table *table, unsigned words, struct route_node **node)
 {
     if (words && !*node)
         *node = route_node_make(table, words);
     return !words || *node;
 }
 
-bool route_room_complete(const struct route_table *table, struct route_room *room)
+bool route_room_complete(struct route_table *table, struct route_room *room)
 {
     bool is_made = make_one(table, room->need.words, &room->fresh) &&
                    make_one(table, room->need.end_words, &room->end);
@@ -67,7 +67,7 @@ bool route_room_complete(const struct route_table *table, struct route_room *roo
     return is_made;
 }
 
-bool route_room_make(const struct route_table *table, struct route_room *room,
+bool route_room_make(struct route_table *table, struct route_room *room,
                      const struct route_need *need)
 {
     room_begin(room, need);

@@ -27,9 +27,9 @@ bool route_room_take(struct route_table *table, struct route_room *room,
 
 /* Without the lock: allocates all nodes, or those that route_room_take did not find. With false,
  * memory is lacking, and the room is empty. */
-bool route_room_make(const struct route_table *table, struct route_room *room,
+bool route_room_make(struct route_table *table, struct route_room *room,
                      const struct route_need *need);
-bool route_room_complete(const struct route_table *table, struct route_room *room);
+bool route_room_complete(struct route_table *table, struct route_room *room);
 void route_room_free(const struct route_table *table, const struct route_room *room);
 
 /* Returns whether a complete room has nodes of the sizes that are needed now. */

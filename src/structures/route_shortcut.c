@@ -23,20 +23,23 @@
 #include "structures/route_words.h"
 #include "structures/routes.h"
 
-#define BITS_LEAST 9u /* slots that fit a page */
-#define BITS_MOST  32u
-#define SPARSE     4u /* minimum of slots for each edge, while the array can grow */
+#define BITS_LEAST                                                                                 \
+    9u /* slots that fit a page; the first shortcuts, which the table has, are fewer */
+#define BITS_MOST 32u
+#define SPARSE    4u /* minimum of slots for each edge, while the array can grow */
 
 static unsigned route_shortcut_bits(uint64_t edges)
 {
     unsigned bits = BITS_LEAST;
 
+    if (edges <= ROUTE_FIRST_WORDS / SPARSE)
+        return ROUTE_FIRST_BITS;
     while (bits < BITS_MOST && edges > (UINT64_C(1) << bits) / SPARSE)
         bits++;
     return bits;
 }
 
-uintptr_t route_shortcuts_make(const struct route_table *table, uint64_t edges)
+uintptr_t route_shortcuts_make(struct route_table *table, uint64_t edges)
 {
     return route_words_make(table, route_shortcut_bits(edges));
 }
@@ -114,13 +117,20 @@ static bool route_shortcut_is_wanted(const struct route_table *table)
            route_words_bits(load_relaxed(&table->public.shortcuts));
 }
 
-/* Replaces the array of a table that has too few slots. One update in 256 tries to get memory. */
+static bool route_shortcut_is_time(const struct route_table *table)
+{
+    const bool first = route_words_bits(load_relaxed(&table->public.shortcuts)) == ROUTE_FIRST_BITS;
+
+    return unlikely(load_relaxed(&table->prefixes) % (first ? 16 : 256) == 0);
+}
+
+/* Replaces the array of a table that has too few slots. One update in 256 tries to get memory, or
+ * one in 16 while the table has its first array. */
 void route_shortcuts_follow_count(struct route_table *table)
 {
     uintptr_t shortcuts, old = 0;
 
-    if (!table->node_front || likely(load_relaxed(&table->prefixes) % 256 != 0) ||
-        !route_shortcut_is_wanted(table))
+    if (!table->node_front || !route_shortcut_is_time(table) || !route_shortcut_is_wanted(table))
         return;
     shortcuts = route_shortcuts_make(table, load_relaxed(&table->edges_across));
     os_lock_take(&table->lock);

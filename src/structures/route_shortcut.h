@@ -8,7 +8,7 @@
 #define ROUTE_LEVEL_SHORTCUT 6u
 
 /* Makes an array with slots for this number of edges, or returns 0. */
-uintptr_t route_shortcuts_make(const struct route_table *table, uint64_t edges);
+uintptr_t route_shortcuts_make(struct route_table *table, uint64_t edges);
 void route_shortcuts_follow_count(struct route_table *table);
 
 /*

@@ -20,8 +20,15 @@ static inline size_t route_words_bytes(uintptr_t words)
     return sizeof(uint64_t) << route_words_bits(words);
 }
 
-/* Allocates 2^bits words that are 0, or returns 0. */
-uintptr_t route_words_make(const struct route_table *table, unsigned bits);
+#define ROUTE_FIRST_BITS  7u
+#define ROUTE_FIRST_WORDS (1u << ROUTE_FIRST_BITS)
+
+/* Allocates 2^bits words that are 0, or returns 0. The smallest arrays, which only a new table asks
+ * for, are in the table. */
+uintptr_t route_words_make(struct route_table *table, unsigned bits);
+
+/* Returns the bytes of the words outside of the table. */
+size_t route_words_outside(const struct route_table *table, uintptr_t words);
 
 /* Without the lock: frees `unused`, which no reader has seen, and defers `replaced`. Either may be
  * 0. */

@@ -95,52 +95,33 @@ static bool processor_is_enough(void)
 static void unmake_caches(const struct route_table *table)
 {
     for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++)
-        if (table->caches[i])
-            prudence_cache_destroy(table->caches[i]);
-    if (table->indexes)
-        prudence_cache_destroy(table->indexes);
-}
-
-static bool routes_make_caches(struct route_table *table, const char *name,
-                               struct prudence_domain *domain)
-{
-    const struct prudence_cache_attr attr = {.size = sizeof attr,
-                                             .alignment = table->node_front ? route_sizes_far[0]
-                                                                            : 0, /* a line */
-                                             .flags = PRUDENCE_CACHE_HIDDEN_POINTERS,
-                                             .domain = domain};
-
-    for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++) {
-        table->caches[i] = prudence_cache_create(name, table->sizes[i], &attr);
-        if (!table->caches[i])
-            return false;
-    }
-    table->indexes = prudence_cache_create_blocks(name, domain);
-    return table->indexes;
+        own_cache_destroy(table->caches[i], &table->owner);
+    own_cache_destroy(table->indexes, &table->owner);
 }
 
 static void free_arrays(const struct route_table *table)
 {
-    if (table->public.index)
-        prudence_cache_free(table->indexes, route_words(table->public.index));
-    if (table->public.shortcuts)
-        prudence_cache_free(table->indexes, route_words(table->public.shortcuts));
+    route_words_let_go(table, table->public.index, 0);
+    route_words_let_go(table, table->public.shortcuts, 0);
 }
 
-static bool routes_make_parts(struct route_table *table, const char *name,
-                              const struct prudence_routes_attr *attr)
+/* Returns the bytes of a table with the first arrays. */
+static size_t routes_bytes(bool is_far)
 {
-    if (!routes_make_caches(table, name, attr->domain))
-        return false;
+    return sizeof(struct route_table) + (is_far ? 2 : 1) * (ROUTE_FIRST_WORDS * sizeof(uint64_t));
+}
+
+static bool routes_make_parts(struct route_table *table, uint64_t prefixes)
+{
     table->root = route_node_make(table, 1);
     if (!table->root)
         return false;
     route_node_first(table->root, 0);
     table->nodes = 1;
     table->node_bytes = route_node_memory(table, table->root);
-    table->public.index = route_index_make(table, attr->prefixes);
+    table->public.index = route_index_make(table, prefixes);
     if (table->public.index && table->node_front)
-        table->public.shortcuts = route_shortcuts_make(table, attr->prefixes / 4);
+        table->public.shortcuts = route_shortcuts_make(table, prefixes / 4);
     if (table->public.index && (table->public.shortcuts || !table->node_front))
         return true;
     free_arrays(table);
@@ -153,6 +134,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
 {
     struct prudence_routes_attr attr;
     struct route_table *table;
+    size_t bytes;
 
     if (!routes_read_attributes(name, given, &attr))
         return NULL;
@@ -160,14 +142,15 @@ struct prudence_routes *prudence_routes_create(const char *name,
         errno = ENOTSUP;
         return NULL;
     }
-    table = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *table);
+    bytes = routes_bytes(attr.family == PRUDENCE_ROUTES_IPV6);
+    table = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
     if (!table)
         return NULL;
-    __builtin_memset(table, 0, sizeof *table);
-    table->domain = attr.domain ? attr.domain : prudence_default_domain();
+    __builtin_memset(table, 0, bytes);
+    owner_init(&table->owner, name, attr.domain);
     route_table_shape(table, (enum prudence_routes_family)attr.family);
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
-    if (routes_make_parts(table, name, &attr)) {
+    if (routes_make_parts(table, attr.prefixes)) {
         tables_add(&route_tables, &table->link);
         return &table->public;
     }
@@ -189,14 +172,12 @@ static void routes_free_nodes(const struct route_table *table, struct route_node
 int prudence_routes_destroy(struct prudence_routes *public)
 {
     struct route_table *table = route_table_of(public);
-    struct prudence_cache_stats names;
     int error;
 
     if (!table)
         return EINVAL;
-    prudence_cache_stats(table->indexes, &names);
-    error = waiting_error("prudence_routes_destroy", "of table", names.name, table->domain,
-                          __builtin_return_address(0));
+    error = waiting_error("prudence_routes_destroy", "of table", table->owner.name,
+                          table->owner.domain, __builtin_return_address(0));
     if (error)
         return error;
     tables_remove(&table->link);
@@ -206,6 +187,7 @@ int prudence_routes_destroy(struct prudence_routes *public)
     unmake_caches(table);
     os_lock_destroy(&table->lock);
     prudence_free(table);
+    tables_trim();
     return 0;
 }
 
@@ -221,10 +203,10 @@ static uint64_t latent_bytes(const struct route_table *table)
     struct prudence_cache_stats sums;
     uint64_t bytes;
 
-    prudence_cache_stats(table->indexes, &sums);
+    own_cache_stats(&table->indexes, &sums);
     bytes = sums.bytes_latent;
-    for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->caches[i]; i++) {
-        prudence_cache_stats(table->caches[i], &sums);
+    for (unsigned i = 0; i < ROUTE_NODE_SIZES; i++) {
+        own_cache_stats(&table->caches[i], &sums);
         bytes += sums.bytes_latent;
     }
     return bytes;
@@ -239,15 +221,15 @@ int prudence_routes_stats_sized(struct prudence_routes *public, struct prudence_
     if (!table || !stats)
         return EINVAL;
     os_lock_take(&table->lock);
-    all = (struct prudence_routes_stats){
-        .prefixes = table->prefixes,
-        .nodes = table->nodes,
-        .index_bits = route_words_bits(table->public.index),
-        .refused = table->refused,
-        .bytes_live = sizeof *table + route_words_bytes(table->public.index) + table->node_bytes +
-                      route_room_spare_bytes(table)};
-    if (table->public.shortcuts)
-        all.bytes_live += route_words_bytes(table->public.shortcuts);
+    all = (struct prudence_routes_stats){.prefixes = table->prefixes,
+                                         .nodes = table->nodes,
+                                         .index_bits = route_words_bits(table->public.index),
+                                         .refused = table->refused,
+                                         .bytes_live =
+                                             routes_bytes(table->node_front) +
+                                             route_words_outside(table, table->public.index) +
+                                             route_words_outside(table, table->public.shortcuts) +
+                                             table->node_bytes + route_room_spare_bytes(table)};
     os_lock_release(&table->lock);
     all.bytes_latent = latent_bytes(table);
     give_sized(stats, size, &all, sizeof all);

@@ -56,14 +56,15 @@
 #include "base/list.h"
 #include "os/os.h"
 #include "race_detector.h"
+#include "structures/own_cache.h"
 #include "structures/route_node.h"
 
-struct prudence_cache;
-
 struct route_table {
-    struct prudence_routes public;                   /* written under the lock */
-    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, like the next five */
-    struct prudence_cache *indexes;
+    struct prudence_routes public; /* written under the lock */
+    struct cache_owner owner;
+    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* NULL until needed (own_cache.h) */
+    struct prudence_cache *indexes;                  /* likewise */
+    unsigned firsts; /* arrays in `first` that were used; constant, like the next four */
     unsigned length_most;
     unsigned node_front;                           /* bytes before a node: the path, or 0 */
     const unsigned short *sizes;                   /* of nodes, in bytes */
@@ -76,8 +77,10 @@ struct route_table {
     uint64_t edges_across;      /* edges across level 6, which have shortcuts; read by all */
     uint64_t refused;
     struct route_node *spares[ROUTE_NODE_SIZES]; /* for the next updates (route_room.c), or NULL */
-    struct list link;               /* in route_tables, for fork; protected by tables_lock */
-    struct prudence_domain *domain; /* constant */
+    struct list link; /* in route_tables, for fork; protected by tables_lock */
+
+    /* The first index and, for IPv6, the first shortcuts (route_words.c). */
+    uint64_t first[] __attribute__((aligned(CACHE_LINE)));
 };
 
 static inline struct route_table *route_table_of(const struct prudence_routes *public)
@@ -212,7 +215,7 @@ static inline unsigned route_node_size(const struct route_table *table, unsigned
 }
 
 /* Allocates a node of this number of words, or returns NULL. */
-struct route_node *route_node_make(const struct route_table *table, unsigned words);
+struct route_node *route_node_make(struct route_table *table, unsigned words);
 void route_node_free(const struct route_table *table, struct route_node *node, unsigned words);
 void route_node_defer(const struct route_table *table, struct route_node *node);
 size_t route_node_memory(const struct route_table *table, const struct route_node *node);

@@ -49,4 +49,8 @@ extern HIDDEN struct list hash_tables, id_tables, ordered_maps, route_tables;
 void tables_add(struct list *list, struct list *table);
 void tables_remove(struct list *table);
 
+/* Gives memory back to the system when a program has destroyed most of many tables. Called with
+ * nothing held, when a table's memory is freed. */
+void tables_trim(void);
+
 #endif /* STRUCTURES_WRITERS_H */

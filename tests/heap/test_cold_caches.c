@@ -10,8 +10,11 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <prudence/heap_walk.h>
+
 #include "gp/user/domain.h"
 #include "heap/cold.h"
+#include "mapping.h"
 #include "slab/all_caches.h"
 #include "slab/slab.h"
 #include "support/slab_test.h"
@@ -317,6 +320,69 @@ COLD_TEST(a_cache_that_is_used_becomes_warm)
     check_books(cache);
     assert_int_equal(prudence_cache_barrier(cache), 0);
     destroy(cache);
+}
+
+struct shown {
+    unsigned slabs, objects, others;
+    const void *expected[2];
+};
+
+static int show(const struct prudence_heap_slab *slab, const struct prudence_heap_object *object,
+                void *of)
+{
+    struct shown *shown = of;
+
+    if (!object) {
+        shown->slabs++;
+        assert_int_equal(slab->objects, slab->live);
+    } else if (object->state == PRUDENCE_OBJECT_LIVE &&
+               (object->address == shown->expected[0] || object->address == shown->expected[1])) {
+        shown->objects++;
+    } else {
+        shown->others++;
+    }
+    return 0;
+}
+
+/* Neither the other cache's objects in the same slabs, nor those that are free. Also once the cache
+ * is warm, and then those in slabs of its own. */
+COLD_TEST(a_walk_shows_the_live_objects_of_the_cache)
+{
+    struct prudence_cache *cache = create_cold(64), *other = create_cold(64);
+    struct shown shown = {.expected = {prudence_cache_alloc(cache), prudence_cache_alloc(cache)}};
+    void *of_other = prudence_cache_alloc(other), *freed = prudence_cache_alloc(cache);
+
+    prudence_cache_free(cache, freed);
+    assert_int_equal(prudence_heap_walk(cache, show, &shown), 0);
+    assert_true(shown.slabs > 0);
+    assert_int_equal(shown.objects, 2);
+    assert_int_equal(shown.others, 0);
+    warm_up(cache);
+    prudence_cache_shrink(cache);
+    shown.objects = 0;
+    assert_int_equal(prudence_heap_walk(cache, show, &shown), 0);
+    assert_int_equal(shown.objects, 2);
+    prudence_cache_free(cache, (void *)shown.expected[0]);
+    prudence_cache_free(cache, (void *)shown.expected[1]);
+    prudence_cache_free(other, of_other);
+    destroy(cache);
+    destroy(other);
+}
+
+/* The structures, too, although metadata stays mapped. */
+COLD_TEST(the_memory_of_cold_caches_goes_back)
+{
+    static struct prudence_cache *caches[10000];
+    const uint64_t before = metadata_bytes();
+    uint64_t most;
+
+    for (unsigned i = 0; i < 10000; i++)
+        caches[i] = create_cold(64);
+    most = metadata_bytes() - before;
+    assert_in_range(most, 10000 * 180, 10000 * 256);
+    for (unsigned i = 0; i < 10000; i++)
+        destroy(caches[i]);
+    assert_true(metadata_bytes() - before <= most / 10);
 }
 
 COLD_TEST(thousands_of_caches_stay_cold)

@@ -35,7 +35,7 @@ static void make_values(void)
     map = (struct prudence_map_values *)made;
     made->writers_mask = 1;
     made->own_sections = true;
-    made->domain = explored_domain;
+    made->owner.domain = explored_domain;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++)
         made->caches[kind] = explored_cache(map_node_bytes(kind));
     made->entries = (struct entries){.classes = 1};

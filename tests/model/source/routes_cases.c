@@ -124,7 +124,8 @@ static void apply(const struct update *update, unsigned number)
 
 static void make_table(enum prudence_routes_family family)
 {
-    table = explore_alloc_aligned(sizeof *table, CACHE_LINES_APART);
+    table = explore_alloc_aligned(sizeof *table + 2 * ROUTE_FIRST_WORDS * sizeof table->first[0],
+                                  CACHE_LINES_APART);
     route_table_shape(table, family);
     for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++)
         table->caches[i] = explored_cache(table->sizes[i]);

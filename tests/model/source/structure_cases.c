@@ -39,9 +39,9 @@ static void leave(void)
     store_release(&inside[explore_self()], 0u);
 }
 
-bool views_make(struct views *views, const char *name, struct prudence_domain *domain)
+bool views_make(struct views *views, const char *name, struct prudence_domain *domain, void *first)
 {
-    (void)views, (void)name, (void)domain;
+    (void)views, (void)name, (void)domain, (void)first;
     return true;
 }
 
@@ -51,7 +51,7 @@ int views_may_end(const struct views *views, const char *what, void *caller)
     return 0;
 }
 
-void views_unmake(struct views *views)
+void views_unmake(const struct views *views)
 {
     (void)views;
 }
@@ -61,7 +61,7 @@ unsigned views_order(uint64_t words)
     return words <= 64 ? VIEW_ORDER_SMALL : VIEW_ORDER_PAGE;
 }
 
-uintptr_t views_new(const struct views *views, unsigned order, bool *zeroed)
+uintptr_t views_new(struct views *views, unsigned order, bool *zeroed)
 {
     uintptr_t *array = explore_alloc_aligned(sizeof *array << order, 4096);
 
@@ -72,13 +72,13 @@ uintptr_t views_new(const struct views *views, unsigned order, bool *zeroed)
     return (uintptr_t)array | order;
 }
 
-void views_free(const struct views *views, uintptr_t view)
+void views_free(struct views *views, uintptr_t view)
 {
     (void)views;
     explore_free(view_words(view), view_bytes(view));
 }
 
-void views_defer(const struct views *views, uintptr_t view)
+void views_defer(struct views *views, uintptr_t view)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
@@ -88,15 +88,21 @@ void views_defer(const struct views *views, uintptr_t view)
     explore_note();
 }
 
+size_t views_bytes(const struct views *views, uintptr_t view)
+{
+    (void)views;
+    return view_bytes(view);
+}
+
 struct views_left views_leave(const struct views *views, uintptr_t view)
 {
     (void)views;
     return (struct views_left){.view = view};
 }
 
-bool views_may_defer(const struct views_left *left)
+bool views_may_defer(const struct views *views, const struct views_left *left)
 {
-    (void)left;
+    (void)views, (void)left;
     return true;
 }
 

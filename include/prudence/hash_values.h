@@ -32,8 +32,8 @@
  *    leaves none to defer.
  *  - Signals: the functions of readers are async-signal-safe; no other is.
  *  - Fork: as with <prudence/hash.h>, a child may read and update. The child loses the entry that
- *    another thread was about to add or to defer, at most one for each such thread. A child has the
- *    parent's secret. A child of _Fork or clone may only read.
+ *    another thread was about to add or to defer, at most one for each such thread, until it
+ *    destroys the table. A child has the parent's secret. A child of _Fork or clone may only read.
  *  - Order: a reader that finds a value sees everything that the writer wrote before putting the
  *    value there. Each call takes effect at one moment between call and return, so every search
  *    that begins after an update has returned sees that update.

@@ -38,7 +38,8 @@
  *  - Signals: the functions of readers are async-signal-safe; no other is.
  *  - Fork: a child may read and update. fork() waits until no thread is inside an update, and holds
  *    updates up in that time. The child loses nodes that another thread was about to add or to
- *    defer, a few for each such thread. A child of _Fork or clone may only read.
+ *    defer, a few for each such thread, until it destroys the map. A child of _Fork or clone may
+ *    only read.
  *  - Order: a lookup takes effect at one moment between call and return. So does an update, so
  *    every lookup that begins after an update has returned sees that update. A reader that finds an
  *    object sees the object in the state in which it was added. The promises of ceiling, floor and

@@ -3,7 +3,8 @@
  * Fork waits until no thread is inside an update of a table, and lets none begin one (writers.h).
  * So the child finds each table as it was between two updates: chains, arrays, nodes, numbers and
  * the count of objects. A child loses whatever another thread alone had: an array, or a few nodes
- * of a map or of routes, that the thread was about to add or to defer.
+ * of a map or of routes, that the thread was about to add or to defer. They are freed when the
+ * child destroys the table (own_cache.c).
  */
 #include "structures/fork.h"
 
@@ -52,10 +53,20 @@ void tables_fork_child(bool whole)
     list_for_each(item, &hash_tables)
     {
         hash_fork_forget_writers(list_entry(item, struct hash_table, link));
+        list_entry(item, struct hash_table, link)->views.owner.forked = true;
+    }
+    list_for_each(item, &id_tables)
+    {
+        list_entry(item, struct id_table, link)->views.owner.forked = true;
     }
     list_for_each(item, &ordered_maps)
     {
         map_writers_forget(list_entry(item, struct prudence_map, link));
+        list_entry(item, struct prudence_map, link)->owner.forked = true;
+    }
+    list_for_each(item, &route_tables)
+    {
+        list_entry(item, struct route_table, link)->owner.forked = true;
     }
 }
 

@@ -111,6 +111,15 @@ PRUDENCE_INLINE uint64_t prudence_epoch_pinned(const struct prudence_reader *sel
     return __atomic_load_n(&self->word, __ATOMIC_RELAXED) >> PRUDENCE_NESTING_BITS;
 }
 
+/*
+ * From this call on, a section or pin of the default domain that this thread is in when it ends is
+ * not ended and reported. It protects as long as the process: what is deferred afterwards stays
+ * latent, and stall reports name the reader. For bindings of languages in which leaking a pin is no
+ * fault, so that pointers which it protects outlive the thread. A forked child has no such section
+ * of another thread. Async-signal-safe.
+ */
+PRUDENCE_API void prudence_epoch_outlive(void);
+
 /* ------------------------------------------------------------------------------ advancing */
 
 /*

@@ -771,6 +771,7 @@ extern "C" {
     pub fn prudence_epoch_is_pinned(self_: *const prudence_reader) -> bool;
     pub fn prudence_epoch_misuse(self_: *const prudence_reader, function: *const c_char);
     pub fn prudence_epoch_newest(domain: *const prudence_domain) -> u64;
+    pub fn prudence_epoch_outlive();
     pub fn prudence_epoch_pin(self_: *mut prudence_reader);
     pub fn prudence_epoch_pinned(self_: *const prudence_reader) -> u64;
     pub fn prudence_epoch_record(domain: *mut prudence_domain) -> *mut prudence_reader;

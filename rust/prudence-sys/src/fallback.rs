@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Stands in for the library under miri, which cannot call C: the functions that the crate `prudence`
 //! needs, in their simplest form. A grace period is over when no thread is in a section; then the
-//! thread that noticed it ends what was deferred.
+//! thread that noticed it frees what was deferred, and cookies from before are over.
 //!
 //! A header before each block has the layout, and the cache of the object or null.
 
@@ -30,10 +30,8 @@ struct Cache {
     live: AtomicUsize,
 }
 
-type Function = Option<unsafe extern "C" fn(*mut prudence_head)>;
-
-/// An object, the function that ends it (none: it is freed), and the domain whose readers it waits for.
-struct Deferred(*mut c_void, Function, usize);
+/// An object that waits for the default domain's readers.
+struct Deferred(*mut c_void);
 
 /// The default domain, and the one that `prudence_domain_create` makes.
 const DEFAULT: usize = 0;
@@ -44,6 +42,8 @@ unsafe impl Send for Deferred {}
 
 static DEFERRED: Mutex<Vec<Deferred>> = Mutex::new(Vec::new());
 static SECTIONS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// Grace periods that are over, under the list's lock.
+static OVER: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 /// Objects that a thread has taken from the list and is about to end.
 static ENDING: AtomicUsize = AtomicUsize::new(0);
 
@@ -71,11 +71,6 @@ unsafe fn header(object: *mut c_void) -> Header {
     unsafe { object.cast::<u8>().sub(size_of::<Header>()).cast::<Header>().read_unaligned() }
 }
 
-fn defer(object: *mut c_void, function: Function, domain: usize) {
-    DEFERRED.lock().unwrap().push(Deferred(object, function, domain));
-    end_deferred();
-}
-
 fn enter(domain: usize) {
     // Under the list's lock, so that nothing is found to have no readers meanwhile.
     let _list = DEFERRED.lock().unwrap();
@@ -84,32 +79,40 @@ fn enter(domain: usize) {
 
 fn leave(domain: usize) {
     SECTIONS[domain].fetch_sub(1, SeqCst);
-    end_deferred();
+    free_deferred();
 }
 
-/// Ends what was deferred in domains that have no section. What is unlinked before no section begins is
-/// in none that begins later.
-fn end_deferred() {
+/// Frees what was deferred if the default domain has no section. What is unlinked before no section
+/// begins is in none that begins later.
+fn free_deferred() {
     loop {
         let mut list = DEFERRED.lock().unwrap();
-        let (ready, rest): (Vec<_>, Vec<_>) = core::mem::take(&mut *list)
-            .into_iter()
-            .partition(|Deferred(_, _, domain)| SECTIONS[*domain].load(SeqCst) == 0);
-        *list = rest;
-        if ready.is_empty() {
+        if list.is_empty() || SECTIONS[DEFAULT].load(SeqCst) != 0 {
             return;
         }
+        let ready = core::mem::take(&mut *list);
         ENDING.fetch_add(ready.len(), SeqCst);
         drop(list);
-        for Deferred(object, function, _) in ready {
+        for Deferred(object) in ready {
             // SAFETY: it was deferred once, and no reader is left.
-            match function {
-                Some(function) => unsafe { function(object.cast()) },
-                None => unsafe { prudence_free(object) },
-            }
+            unsafe { prudence_free(object) };
             ENDING.fetch_sub(1, SeqCst);
         }
     }
+}
+
+/// A cookie is the number of a grace period that begins later.
+fn start_poll(domain: usize) -> prudence_gp_t {
+    let _list = DEFERRED.lock().unwrap();
+    prudence_gp_t { private_value: OVER[domain].load(SeqCst) as u64 + 1 }
+}
+
+fn poll_state(domain: usize, cookie: prudence_gp_t) -> bool {
+    let _list = DEFERRED.lock().unwrap();
+    if SECTIONS[domain].load(SeqCst) == 0 {
+        OVER[domain].fetch_add(1, SeqCst);
+    }
+    OVER[domain].load(SeqCst) as u64 >= cookie.private_value
 }
 
 #[no_mangle]
@@ -143,14 +146,13 @@ unsafe extern "C" fn prudence_free(object: *mut c_void) {
 #[no_mangle]
 extern "C" fn prudence_free_deferred(object: *mut c_void) {
     if !object.is_null() {
-        defer(object, None, DEFAULT);
+        DEFERRED.lock().unwrap().push(Deferred(object));
+        free_deferred();
     }
 }
 
 #[no_mangle]
-extern "C" fn prudence_call(head: *mut prudence_head, function: Function) {
-    defer(head.cast(), function, DEFAULT);
-}
+extern "C" fn prudence_epoch_outlive() {} // no test leaves a thread's section here
 
 #[no_mangle]
 extern "C" fn prudence_read_lock() {
@@ -172,7 +174,7 @@ extern "C" fn prudence_domain_create(
     _: c_uint,
     _: *const prudence_domain_attr,
 ) -> *mut prudence_domain {
-    core::ptr::NonNull::<u64>::dangling().as_ptr().cast() // there is one, which nobody looks into
+    ptr::NonNull::<u64>::dangling().as_ptr().cast() // there is one, which nobody looks into
 }
 
 #[no_mangle]
@@ -192,17 +194,13 @@ extern "C" fn prudence_srcu_up_read(_: *mut prudence_domain, _: c_int) {
 }
 
 #[no_mangle]
-extern "C" fn prudence_domain_call(
-    _: *mut prudence_domain,
-    head: *mut prudence_head,
-    function: Function,
-) {
-    defer(head.cast(), function, MADE);
+extern "C" fn prudence_domain_start_poll(_: *mut prudence_domain) -> prudence_gp_t {
+    start_poll(MADE)
 }
 
 #[no_mangle]
-extern "C" fn prudence_domain_barrier(_: *mut prudence_domain) -> c_int {
-    prudence_barrier()
+extern "C" fn prudence_domain_poll_state(_: *mut prudence_domain, cookie: prudence_gp_t) -> bool {
+    poll_state(MADE, cookie)
 }
 
 #[no_mangle]
@@ -212,7 +210,12 @@ extern "C" fn prudence_read_lock_held() -> bool {
 
 #[no_mangle]
 extern "C" fn prudence_gp_start_poll() -> prudence_gp_t {
-    prudence_gp_t { private_value: 0 }
+    start_poll(DEFAULT)
+}
+
+#[no_mangle]
+extern "C" fn prudence_gp_poll_state(cookie: prudence_gp_t) -> bool {
+    poll_state(DEFAULT, cookie)
 }
 
 #[no_mangle]
@@ -225,27 +228,13 @@ extern "C" fn prudence_synchronize() {
 
 #[no_mangle]
 extern "C" fn prudence_barrier() -> c_int {
-    prudence_domain_barrier_timed(prudence_default_domain(), u64::MAX)
-}
-
-#[no_mangle]
-extern "C" fn prudence_default_domain() -> *mut prudence_domain {
-    ptr::null_mut()
-}
-
-#[no_mangle]
-extern "C" fn prudence_domain_barrier_timed(_: *mut prudence_domain, nanoseconds: u64) -> c_int {
-    let began = std::time::Instant::now();
     if prudence_read_lock_held() {
         return 35; // EDEADLK
     }
     loop {
-        end_deferred();
+        free_deferred();
         if DEFERRED.lock().unwrap().is_empty() && ENDING.load(SeqCst) == 0 {
             return 0;
-        }
-        if began.elapsed().as_nanos() >= nanoseconds.into() {
-            return 110; // ETIMEDOUT
         }
         std::thread::yield_now();
     }

@@ -43,7 +43,7 @@ pub mod hazard;
 mod owned_sections;
 mod reclaimer;
 pub mod seize;
-mod thread_id;
+mod thread;
 mod wait;
 
 pub use cache::{Cache, CacheBox};

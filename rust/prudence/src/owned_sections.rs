@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::*};
 static DOMAIN: AtomicPtr<sys::prudence_domain> = AtomicPtr::new(ptr::null_mut());
 
 /// Returns the domain. Ends the process if there is no memory for it.
-fn domain() -> *mut sys::prudence_domain {
+pub(crate) fn domain() -> *mut sys::prudence_domain {
     let found = DOMAIN.load(Acquire);
     if !found.is_null() {
         return found;
@@ -43,23 +43,4 @@ pub(crate) fn enter() -> c_int {
 pub(crate) unsafe fn leave(index: c_int) {
     // SAFETY: as above, and as the caller promises.
     unsafe { sys::prudence_srcu_up_read(domain(), index) }
-}
-
-/// Calls `function` with `head` once the sections that are open now have been left.
-///
-/// # Safety
-///
-/// The head is the library's from now until `function` has it.
-pub(crate) unsafe fn call(
-    head: *mut sys::prudence_head,
-    function: unsafe extern "C" fn(*mut sys::prudence_head),
-) {
-    // SAFETY: as the caller promises.
-    unsafe { sys::prudence_domain_call(domain(), head, Some(function)) }
-}
-
-/// Returns the domain if there were owned guards. What [`call`] was given is its callbacks.
-pub(crate) fn domain_if_made() -> Option<*mut sys::prudence_domain> {
-    let domain = DOMAIN.load(Acquire);
-    (!domain.is_null()).then_some(domain)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Drops on a thread of the program's choice.
 //!
-//! When readers have left, the library's thread pushes the value on a stack of its reclaimer, whose
-//! thread drops it in [`Reclaimer::drain`]. The stack is lock-free, and a value has its node from the
+//! When readers have left, a thread that uses [`epoch`](crate::epoch) pushes the value on a stack of its
+//! reclaimer, whose thread drops it in [`Reclaimer::drain`]. The stack is lock-free, and a value has its node from the
 //! start, so the push neither waits nor needs memory. A stack whose reclaimer has ended is closed by
 //! [`CLOSED`]; values that come later are leaked, because no other thread may drop them.
 
@@ -103,8 +103,11 @@ impl Reclaimer {
         unsafe { self.home.send(value) }
     }
 
-    /// Drops the values whose readers have left, and returns how many there were. Never waits.
+    /// Drops the values whose readers have left, and returns how many there were. Never waits. Unless the
+    /// thread is pinned, deferred functions run here as well.
     pub fn drain(&self) -> usize {
+        EPOCHS.close_all();
+        EPOCHS.collect_outside();
         self.end_all(self.home.stack.top.swap(ptr::null_mut(), Acquire))
     }
 

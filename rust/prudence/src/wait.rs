@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 //! Waiting for readers, and for what was deferred.
 
-use crate::owned_sections;
+use crate::garbage::{Unfinished, EPOCHS};
 use prudence_sys as sys;
 use std::io;
-use std::iter;
 use std::time::Instant;
 
-const ETIMEDOUT: i32 = 110; // on all that Prudence runs on
+const EDEADLK: i32 = 35; // on all that Prudence runs on
 
 /// The library's answer as a result.
 pub(crate) fn check(error: i32) -> io::Result<()> {
@@ -26,28 +25,22 @@ pub fn synchronize() {
     unsafe { sys::prudence_synchronize() }
 }
 
-/// Waits until everything that was deferred with a function or a destructor before this call has
-/// ended. Values of a [`Cache`](crate::Cache) have their own [`barrier`](crate::Cache::barrier).
+/// Waits until everything that was deferred with [`epoch`](crate::epoch)'s default collector before this
+/// call has ended, and ends it here. Values of a [`Cache`](crate::Cache) have their own
+/// [`barrier`](crate::Cache::barrier), as do those of a [`Collector`](crate::seize::Collector).
 ///
 /// # Errors
 ///
 /// `EDEADLK` where the wait could never end: while this thread is pinned, or in a deferred function.
 pub fn barrier() -> io::Result<()> {
-    for domain in steps() {
-        // SAFETY: the domain lives as long as the process.
-        check(unsafe { sys::prudence_domain_barrier(domain) })?;
+    match EPOCHS.finish(None) {
+        Err(Unfinished::Deadlock) => Err(would_deadlock()),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-/// Domains whose callbacks a barrier waits for, in this order: first the sweeps of the threads' bags,
-/// then the bags, then those of them that also waited for owned guards.
-fn steps() -> impl Iterator<Item = *mut sys::prudence_domain> {
-    // SAFETY: takes nothing; may be called in any thread.
-    let default = unsafe { sys::prudence_default_domain() };
-    // Looks for owned guards when the bags have been looked at.
-    let owned = iter::once_with(owned_sections::domain_if_made).flatten();
-    [default, default].into_iter().chain(owned)
+pub(crate) fn would_deadlock() -> io::Error {
+    io::Error::from_raw_os_error(EDEADLK)
 }
 
 /// What [`flush_until`] found.
@@ -66,14 +59,9 @@ pub enum Flush {
 ///
 /// `EDEADLK` where the wait could never end, as with [`barrier`].
 pub fn flush_until(deadline: Instant) -> io::Result<Flush> {
-    for domain in steps() {
-        let left = deadline.saturating_duration_since(Instant::now()).as_nanos();
-        let left = u64::try_from(left).unwrap_or(u64::MAX);
-        // SAFETY: the domain lives as long as the process.
-        match unsafe { sys::prudence_domain_barrier_timed(domain, left) } {
-            ETIMEDOUT => return Ok(Flush::Late),
-            error => check(error)?,
-        }
+    match EPOCHS.finish(Some(deadline)) {
+        Ok(()) => Ok(Flush::Done),
+        Err(Unfinished::Late) => Ok(Flush::Late),
+        Err(Unfinished::Deadlock) => Err(would_deadlock()),
     }
-    Ok(Flush::Done)
 }

@@ -81,7 +81,9 @@ fn a_deferred_function_that_panics_ends_alone() {
 fn deferred_functions_may_defer() {
     let (sender, receiver) = mpsc::channel();
     epoch::pin().defer(move || epoch::pin().defer(move || sender.send(2)));
-    assert_eq!(receiver.recv(), Ok(2));
+    prudence::barrier().unwrap();
+    prudence::barrier().unwrap();
+    assert_eq!(receiver.try_recv(), Ok(2));
 }
 
 #[test]
@@ -133,13 +135,107 @@ fn repin_leaves_and_enters() {
 }
 
 #[test]
-fn all_collectors_are_one() {
+fn a_collector_ends_what_was_deferred_with_it() {
+    let census = common::Census::new();
     let collector = epoch::Collector::new();
     let handle = collector.register();
+    assert!(collector != epoch::Collector::default() && collector == collector.clone());
+    assert_eq!(handle.collector(), &collector);
+    drop(collector);
     let guard = handle.pin();
     assert!(handle.is_pinned() && epoch::is_pinned());
-    assert_eq!(guard.collector(), Some(&collector));
-    assert_eq!(handle.collector(), epoch::default_collector());
+    drop(handle); // the guard has the collector
+    (0..100).for_each(|number| guard.defer_value(common::Counted::new(&census, number)));
+    guard.flush();
+    assert_eq!(guard.collector().unwrap().pending(), 100);
+    let pinned = epoch::pin(); // so that no grace period ends
+    drop(guard);
+    assert_eq!(census.counts(), (100, 100));
+    drop(pinned);
+}
+
+#[test]
+fn no_thread_ends_what_was_deferred_with_another_collector() {
+    let here = thread::current().id();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let collector = epoch::Collector::new();
+    let handle = collector.register();
+    let end = |ran: &Arc<AtomicUsize>| {
+        let ran = ran.clone();
+        move || {
+            assert_eq!(thread::current().id(), here);
+            ran.fetch_add(1, SeqCst)
+        }
+    };
+    let many = if cfg!(miri) { 70 } else { 1_000 };
+    for _ in 0..many {
+        handle.pin().defer(end(&ran));
+    }
+    let pinned = handle.pin();
+    pinned.flush();
+    thread::spawn(move || (0..many).for_each(|_| epoch::pin().flush())).join().unwrap();
+    drop(pinned);
+    drop((handle, collector));
+    assert_eq!(ran.load(SeqCst), many);
+}
+
+/// Only code without `unsafe` of its own: what a leaked guard protects is there for ever.
+#[test]
+#[cfg_attr(miri, ignore)] // the stand-in for the library has no threads that end inside
+fn a_leaked_guard_protects_for_ever() {
+    const SECTION: &str = "PRUDENCE_TEST_LEAKED_GUARD"; // a process of its own: nothing ends there any more
+    let ended = match std::env::var_os(SECTION) {
+        Some(_) => return leak_a_guard(),
+        None => std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_leaked_guard_protects_for_ever"])
+            .env(SECTION, "1")
+            .output()
+            .unwrap(),
+    };
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(!String::from_utf8_lossy(&ended.stderr).contains("exits inside"));
+}
+
+fn leak_a_guard() {
+    let census = common::Census::new();
+    thread::spawn(|| std::mem::forget(epoch::pin())).join().unwrap();
+    epoch::pin().defer_value(common::Counted::new(&census, 1));
+    for _ in 0..200 {
+        epoch::pin().flush();
+        thread::sleep(Duration::from_millis(1)); // drivers ask for a reader that is gone after 5 ms
+    }
+    assert_eq!(census.counts(), (1, 0));
+    assert_eq!(epoch::default_collector().pending(), 1);
+}
+
+#[test]
+#[allow(deprecated)]
+fn older_names_are_there() {
+    static PLACE: Atomic<u64> = Atomic::null();
+    const NOTHING: Shared<'static, u64> = Shared::null();
+    let guard = &epoch::pin();
+    let first = PLACE.compare_and_set(NOTHING, Owned::init(1), AcqRel, guard).unwrap();
+    let error = PLACE.compare_and_set(NOTHING, Owned::init(2), (AcqRel, Acquire), guard);
+    assert_eq!(error.unwrap_err().current, first);
+    while PLACE.compare_and_set_weak(first, NOTHING, SeqCst, guard).is_err() {}
+    // SAFETY: the exchange unlinked it, for this thread alone.
+    unsafe { guard.defer_destroy(first) };
+    // SAFETY: nobody else has it.
+    assert_eq!(*unsafe { Atomic::init(3).into_owned() }, 3);
+}
+
+/// A pointer to what lives longer is one to what lives shorter.
+#[test]
+fn pointers_are_covariant() {
+    fn shorter<'a, 'g>(shared: Shared<'g, &'static str>, _: &'a str) -> Shared<'g, &'a str> {
+        shared
+    }
+    fn owned<'a>(owned: Owned<&'static str>, _: &'a str) -> Owned<&'a str> {
+        owned
+    }
+    let text = String::from("short");
+    assert!(shorter(Shared::null(), &text).is_null());
+    assert_eq!(**owned(Owned::new("long"), &text), *"long");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! The global allocator: every layout, and deferring without callbacks.
 mod common;
 
-use common::bytes_called;
 use prudence::epoch::{self, Atomic, Owned};
 use prudence::seize::{reclaim, Collector, Guard};
 use std::alloc::{alloc, alloc_zeroed, dealloc, realloc, Layout};
@@ -13,8 +12,13 @@ use std::thread;
 
 prudence::global_allocator!();
 
-/// Callbacks are counted for the whole process.
-static CALLBACKS: Mutex<()> = Mutex::new(());
+/// What waits is counted for the whole process.
+static COUNTING: Mutex<()> = Mutex::new(());
+
+fn pending(guard: &epoch::Guard) -> usize {
+    guard.flush();
+    epoch::default_collector().pending()
+}
 
 fn layouts() -> impl Iterator<Item = Layout> {
     let sizes = [1, 7, 8, 16, 17, 100, 1024, 4095, 4096, 5000, 32_768, 70_000];
@@ -103,10 +107,10 @@ fn threads_and_collections() {
 }
 
 #[test]
-fn plain_memory_needs_no_callback() {
+fn plain_memory_needs_no_function() {
     #[repr(align(64))]
     struct Aligned(u64);
-    let _alone = CALLBACKS.lock();
+    let _alone = COUNTING.lock();
     let guard = epoch::pin();
     let numbers = Atomic::new(0_u64);
     let aligned = Atomic::new(Aligned(0));
@@ -119,7 +123,7 @@ fn plain_memory_needs_no_callback() {
             guard.defer_destroy(nothing.swap(Owned::new(()), AcqRel, &guard));
         }
     }
-    assert_eq!(bytes_called(), 0);
+    assert_eq!(pending(&guard), 0);
     // SAFETY: nobody else has them.
     unsafe {
         assert_eq!(*numbers.into_owned(), 999);
@@ -129,38 +133,37 @@ fn plain_memory_needs_no_callback() {
 }
 
 #[test]
-fn drop_glue_needs_a_callback() {
-    let _alone = CALLBACKS.lock();
+fn drop_glue_needs_a_function() {
+    let _alone = COUNTING.lock();
     let guard = epoch::pin();
     let words = Atomic::new(String::from("first"));
     let old = words.swap(Owned::new("second".into()), AcqRel, &guard);
     // SAFETY: unlinked by the swap.
     unsafe { guard.defer_destroy(old) };
-    assert!(bytes_called() > 0);
+    assert_eq!(pending(&guard), 1);
     drop(guard);
     prudence::barrier().unwrap();
-    assert_eq!(bytes_called(), 0);
+    assert_eq!(epoch::default_collector().pending(), 0);
     // SAFETY: nobody else has it.
     drop(unsafe { words.into_owned() });
 }
 
 #[test]
 fn retired_memory_needs_no_reclaimer_unless_owned_guards_exist() {
-    let _alone = CALLBACKS.lock();
+    let _alone = COUNTING.lock();
     let number = || Box::into_raw(Box::new(7_u64));
     let collector = Collector::new();
     let guard = collector.enter();
     // SAFETY: boxes that nobody else has.
     (0..100).for_each(|_| unsafe { guard.defer_retire(number(), reclaim::boxed) });
-    assert_eq!(bytes_called(), 0);
+    guard.flush();
+    assert_eq!(collector.pending(), 0);
     drop(guard);
-    let pinned = epoch::pin(); // so that the bag stays with the default domain
     let owned = collector.enter_owned();
     // SAFETY: as above.
     unsafe { owned.defer_retire(number(), reclaim::boxed) };
-    assert!(bytes_called() > 0);
-    drop((pinned, owned));
-    drop(collector);
-    prudence::barrier().unwrap();
-    assert_eq!(bytes_called(), 0);
+    owned.flush();
+    assert_eq!(collector.pending(), 1);
+    drop(owned);
+    assert_eq!(collector.pending(), 0);
 }

@@ -4,12 +4,12 @@ mod common;
 
 use common::{Census, Counted};
 use prudence::seize::{reclaim, Collector, Guard};
-use prudence::Flush;
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn counted(census: &Arc<Census>, number: usize) -> *mut Counted {
     Box::into_raw(Box::new(Counted::new(census, number)))
@@ -31,7 +31,6 @@ fn a_collector_that_is_dropped_reclaims_everything() {
         assert_eq!(census.counts(), (retired, retired));
     }
     drop(pinned);
-    prudence::barrier().unwrap(); // the library frees the bags
 }
 
 #[test]
@@ -58,7 +57,7 @@ fn values_may_borrow_what_outlives_the_collector() {
 }
 
 #[test]
-fn a_thread_that_retires_no_more_keeps_nothing() {
+fn a_barrier_reclaims_what_other_threads_retired() {
     let census = Census::new();
     let collector = Collector::new().batch_size(1_000_000);
     thread::scope(|scope| {
@@ -67,9 +66,81 @@ fn a_thread_that_retires_no_more_keeps_nothing() {
             unsafe { collector.retire(counted(&census, 1), reclaim::boxed) };
         });
     });
-    prudence::barrier().unwrap();
+    let guard = collector.enter();
+    assert_eq!(collector.barrier().unwrap_err().raw_os_error(), Some(35));
+    drop(guard);
+    collector.barrier().unwrap();
     assert_eq!(census.counts(), (1, 1));
     assert_eq!(format!("{collector:?}"), "Collector { batch_size: 62 }");
+}
+
+/// Values with an `Rc` may be retired by the only thread that has the collector.
+#[test]
+fn values_end_where_the_collector_is() {
+    struct Local(Rc<()>, thread::ThreadId);
+    impl Drop for Local {
+        fn drop(&mut self) {
+            assert_eq!(thread::current().id(), self.1);
+        }
+    }
+    let shared = Rc::new(());
+    let collector = Collector::new();
+    let retire = |count: usize| {
+        for _ in 0..count {
+            let local = Local(shared.clone(), thread::current().id());
+            // SAFETY: a box that nobody else has; only this thread has the collector.
+            unsafe {
+                collector.enter().defer_retire(Box::into_raw(Box::new(local)), reclaim::boxed)
+            };
+        }
+    };
+    retire(if cfg!(miri) { 200 } else { 10_000 });
+    thread::sleep(Duration::from_millis(50)); // for threads of the library
+    collector.barrier().unwrap();
+    assert_eq!(Rc::strong_count(&shared), 1);
+    retire(10);
+    drop(collector);
+    assert_eq!(Rc::strong_count(&shared), 1);
+}
+
+/// What is retired with a collector that is leaked may borrow what ends then, so it never ends.
+#[test]
+#[cfg_attr(miri, ignore)] // which looks for leaks
+fn what_is_leaked_with_its_collector_never_ends() {
+    let census = Census::new();
+    let collector = Collector::new();
+    for number in 0..200 {
+        // SAFETY: a box that nobody else has.
+        unsafe { collector.enter().defer_retire(counted(&census, number), reclaim::boxed) };
+    }
+    let ended = census.counts().1;
+    std::mem::forget(collector);
+    prudence::barrier().unwrap();
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(census.counts(), (200, ended));
+}
+
+/// The last reader that was in the way reclaims, whether it began before or after the others.
+#[test]
+fn the_last_guard_reclaims() {
+    let census = Census::new();
+    let collector = Collector::new().batch_size(1);
+    let (first, second) = (collector.enter(), collector.enter());
+    thread::scope(|scope| {
+        let retire = || {
+            // SAFETY: a box that nobody else has.
+            unsafe { collector.enter().defer_retire(counted(&census, 1), reclaim::boxed) };
+        };
+        scope.spawn(retire);
+    });
+    assert_eq!(census.counts(), (1, 0));
+    drop(first);
+    assert_eq!(census.counts(), (1, 0));
+    drop(second);
+    let more = collector.enter(); // other tests of this program have guards
+    drop(more);
+    collector.barrier().unwrap();
+    assert_eq!(census.counts(), (1, 1));
 }
 
 #[test]
@@ -91,7 +162,7 @@ fn retired_values_wait_for_guards() {
         assert_eq!(census.counts(), (1, 0));
         leave.wait();
     });
-    prudence::barrier().unwrap();
+    collector.barrier().unwrap();
     assert_eq!(census.counts(), (1, 1));
 }
 
@@ -114,8 +185,7 @@ fn retired_values_wait_for_owned_guards() {
         guard.flush();
     }
     prudence::synchronize(); // grace periods of threads do not end the owned section
-    let soon = Instant::now() + Duration::from_millis(20);
-    assert_eq!(prudence::flush_until(soon).unwrap(), Flush::Late);
+    (0..200).for_each(|_| collector.enter().flush());
     // SAFETY: both were loaded under the guard.
     unsafe {
         (*found).check();
@@ -123,7 +193,7 @@ fn retired_values_wait_for_owned_guards() {
     }
     assert_eq!(census.counts(), (2, 0));
     thread::scope(|scope| scope.spawn(move || drop(guard)).join().unwrap());
-    prudence::barrier().unwrap();
+    collector.barrier().unwrap();
     assert_eq!(census.counts(), (2, 1));
     // SAFETY: nobody else has them.
     unsafe {
@@ -142,6 +212,7 @@ fn a_refreshed_guard_protects_anew() {
     // SAFETY: a box that nobody else has.
     unsafe { owned.defer_retire(counted(&census, 1), reclaim::boxed) };
     while census.counts() != (1, 1) {
+        owned.flush();
         owned.refresh(); // a guard that kept its section would keep the value
         thread::sleep(Duration::from_millis(1));
     }
@@ -171,7 +242,9 @@ fn reclaimers_may_retire_and_know_their_collector() {
     let collector = Collector::new();
     // SAFETY: boxes that nobody else has.
     unsafe { collector.retire(Box::into_raw(Box::new(10)), again) };
-    prudence::barrier().unwrap();
+    while ENDED.load(Relaxed) < 11 {
+        collector.barrier().unwrap();
+    }
     // SAFETY: as above; there is no guard.
     unsafe {
         collector.retire(Box::into_raw(Box::new(10)), again);
@@ -258,7 +331,6 @@ fn collectors_are_dropped_under_load() {
         drop(collector);
         assert_eq!(census.counts(), (2 * each + 1, 2 * each + 1));
     }
-    prudence::barrier().unwrap();
 }
 
 fn look(guard: &impl Guard, place: &AtomicPtr<Counted>) {

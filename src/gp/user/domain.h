@@ -89,7 +89,8 @@ struct reader_slot {
     struct prudence_reader reader; /* first: the inline read side points here */
     struct reader_chunk *chunk;    /* the chunk that contains this slot; constant */
     int32_t thread;   /* the owner's kernel thread id; 0: free; claimed by compare-and-swap */
-    uint32_t watched; /* whether the thread's end will be told; atomic, as the next */
+    uint16_t watched; /* whether the thread's end will be told; atomic, as the next */
+    uint16_t lasting; /* the section outlives its thread (prudence_epoch_outlive) */
     union {
         uint64_t claimed_at; /* boot time, ns; tells apart threads of one id; the thread's */
         struct reader_chunk *put_away; /* slots.c; while the slot's chunk is free */

@@ -36,6 +36,11 @@ struct prudence_reader *prudence_epoch_record(struct prudence_domain *domain)
     return &slot->reader;
 }
 
+void prudence_epoch_outlive(void)
+{
+    readers_outlive();
+}
+
 /* A word of 0 is that of a thread that is outside. */
 void prudence_epoch_misuse(const struct prudence_reader *self, const char *function)
 {

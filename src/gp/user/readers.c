@@ -281,6 +281,16 @@ bool readers_left_inside(void)
     return exchange_relaxed(&left_inside, 0);
 }
 
+/* Slots of this thread in the default domain are lasting. */
+static __thread bool outlive __attribute__((tls_model("initial-exec")));
+
+void readers_outlive(void)
+{
+    outlive = true;
+    if (reader_self)
+        store_relaxed(&readers_slot_of(reader_self)->lasting, 1u);
+}
+
 static struct reader_slot *slot_register(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
@@ -291,7 +301,8 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     slot = slot_claim(domain);
     if (!slot)
         return NULL;
-    store_relaxed(&slot->watched, (uint32_t)watched);
+    store_relaxed(&slot->watched, watched);
+    store_relaxed(&slot->lasting, outlive && domain->is_default);
     store_relaxed(&slot->claimed_at, os_clock_boot_ns());
     tell_acquire(&race_detector_pages); /* another thread may have mapped the chunk */
     store_relaxed(&slot->reader.domain, (const struct prudence_domain *)domain);

@@ -27,6 +27,8 @@ bool readers_has_table(void);
 /* The program keeps a pointer to a slot of this thread (epoch.c). */
 void readers_note_record(void);
 void readers_thread_ends(bool last);
+/* Lets the section of the default domain that this thread is in when it ends stay for ever. */
+void readers_outlive(void);
 /* Has `kick` (NULL: nothing) called when this thread, whose slot it is, is in the way. Calls of the
  * function before are over on return. The end of the thread is told (reader_exit.c). */
 void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick);

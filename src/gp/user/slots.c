@@ -122,13 +122,15 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 /*
  * Frees the slot if the slot's thread is gone, which ended without a sign, or inside a section, or
  * read again in a signal handler or a destructor after the last hook (reader_exit.c). The
- * compare-and-swap lets one thread reap.
+ * compare-and-swap lets one thread reap. A section that outlives its thread is never ended.
  */
 static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, bool thoroughly)
 {
     int32_t owner, reaped = BEING_REAPED;
     uint64_t claimed_at;
 
+    if (load_relaxed(&slot->lasting) && load_acquire(&slot->reader.word))
+        return false;
     os_copy_check(); /* otherwise a forked child would take its own thread for one that is gone */
     owner = load_acquire(&slot->thread);
     claimed_at = load_relaxed(&slot->claimed_at);

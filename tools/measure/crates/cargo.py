@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..command import ROOT
 from ..keep import run_session
-from . import plan
+from . import plan, suites
 
 RUST = ROOT / "rust"
 SECTION = re.compile(r"^\[")
@@ -74,7 +74,7 @@ def without(text, names):
 
 def unpack(work, crates, env):
     """Gets the crates' code, once for each version."""
-    if all((work / one.name / ".version").is_file() and (work / one.name / ".version").read_text() == one.version for one in crates):
+    if all((work / one.folder / ".version").is_file() and (work / one.folder / ".version").read_text() == one.version for one in crates):
         return
     folder = work / "fetch"
     needs = "".join(f'{one.name} = "={one.version}"\n' for one in crates)
@@ -84,7 +84,7 @@ def unpack(work, crates, env):
     if status != 0:
         raise NotFetched(said)
     for one in crates:
-        target = work / one.name
+        target = work / one.folder
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(folder / "vendor" / one.name, target)
         text = without((target / "Cargo.toml").read_text(), one.without)
@@ -100,6 +100,10 @@ def make_adapter(work):
         text = path.read_text().replace('"../prudence"', json.dumps(str(RUST / "prudence")))
         write(target / path.relative_to(source), text)
     return target
+
+
+def make_suite(work, one):
+    return suites.make(work, one, write)
 
 
 def make_workloads(work, side):

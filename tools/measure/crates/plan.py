@@ -31,10 +31,46 @@ class Crate:
     def workload(self):
         return self.name.removeprefix("crossbeam-")
 
+    @property
+    def is_replaced(self):
+        """Its own tests run on what takes its place."""
+        return self.name in STAND_INS
+
+    @property
+    def folder(self):
+        """Where its code is; the stand-in has the folder of its name."""
+        return f"original-{self.name}" if self.is_replaced else self.name
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """Which tests of a crate run on its stand-in."""
+    programs: tuple = ()  # in tests/
+    units: tuple = ()     # files of src/ whose tests are for users as well
+    private: tuple = ()   # tests among these that are not: of bags and epochs, and of slices, which our pointers do not have
+    words: tuple = ()     # (that a unit test has, what takes its place)
+    needs: tuple = ()     # crates of tests
+
+
+SUITES = {
+    "seize": Suite(programs=("lib.rs",)),
+    "crossbeam-epoch": Suite(
+        units=("atomic", "collector", "default"),
+        private=("flush_local_bag", "garbage_buffering", "pin_holds_advance", "array_init", "format_null"),
+        # `collect` calls what is ready, as the end of a guard does here; `flush` closes the bag as well.
+        words=(("collector.global.collect(&handle.pin())", "drop(handle.pin())"), ("collector.global.collect(guard)", "guard.flush()"),
+               ("collector.global.collect(&guard)", "guard.flush()"), ("use crate::", "use crossbeam_epoch::"),
+               ("use super::{Atomic, Owned, Shared};", "use crossbeam_epoch::{Atomic, Owned, Shared};"),
+               ("use super::{Atomic, Shared};", ""), ("super::pin()", "crossbeam_epoch::pin()")),
+        needs=(("crossbeam-utils", "0.8"), ("rand", "0.9"))),
+}
+
 
 CRATES = (
-    # `drops` expects that `flush` drops what was deferred: here a thread of the library does.
-    Crate("crossbeam-skiplist", "0.1.3", "crossbeam-epoch", ("--tests",), 78, ("drops",)),
+    Crate("seize", "0.5.1", "", ("--release",), 20),
+    # One example of the documentation has a slice.
+    Crate("crossbeam-epoch", "0.9.21", "", ("--release",), 65, ("src/lib.rs",)),
+    Crate("crossbeam-skiplist", "0.1.3", "crossbeam-epoch", ("--tests",), 78),
     Crate("papaya", "0.2.5", "seize", ("--tests",), 80, (), (), ("base64", "criterion", "dashmap", "hdrhistogram", "tokio")),
     Crate("moka", "0.12.16", "crossbeam-epoch", ("--features", "sync", "--lib"), 108, (), ("sync",), ("actix-rt", "reqwest")),
     Crate("allocator-api2", "0.2.21", ""),

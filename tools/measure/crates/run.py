@@ -21,7 +21,7 @@ LAST_LINES = 40
 def parse_arguments(arguments):
     parser = argparse.ArgumentParser(
         prog="crates", formatter_class=argparse.RawDescriptionHelpFormatter, description="""\
-Run the own tests of crates from the registry with rust/prudence in the place of what they use, then workloads on them before and after.
+Run the own tests of the crates that rust/prudence replaces on it, then those of crates that use them, then workloads on these before and after.
 Their code is not changed. What has finished is kept in build/crates: after an interruption, call again.""",
         epilog="Without a network or cargo this is skipped (status 77), and so is --miri without a nightly compiler that has miri.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(one.name for one in plan.CRATES))
@@ -80,8 +80,16 @@ def passes_alone(folder, arguments, name, env):
     return keep.run_session(command, env, folder, plan.TESTS_LIMIT)[0] == 0
 
 
+def folder_of_tests(one, work):
+    if one.is_replaced:
+        return cargo.make_suite(work, one)
+    return work / one.name if one.replaced else cargo.make_adapter(work)
+
+
 def run_tests(one, work, env):
-    folder = work / one.name if one.replaced else cargo.make_adapter(work)
+    folder = folder_of_tests(one, work)
+    if one.is_replaced:  # its collectors share the readers of a process, so tests beside each other wait for each other
+        env = {**env, "RUST_TEST_THREADS": "1"}
     said, why = build_and_test(folder, one.arguments, env)
     if why is not None:
         return {"failed": why or "no test ended"}

@@ -12,7 +12,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 const fn tag_bits<T>() -> usize {
@@ -69,6 +69,50 @@ impl<T, P: Pointer<T> + fmt::Debug> fmt::Debug for CompareExchangeError<'_, T, P
     }
 }
 
+/// The error of [`compare_and_set`](Atomic::compare_and_set).
+#[deprecated(note = "use `CompareExchangeError`")]
+pub type CompareAndSetError<'g, T, P> = CompareExchangeError<'g, T, P>;
+
+/// The orderings of a [`compare_and_set`](Atomic::compare_and_set): one for both outcomes, or a pair.
+#[deprecated(note = "`compare_exchange` takes two orderings")]
+pub trait CompareAndSetOrdering {
+    /// The ordering if the pointer is stored.
+    fn success(&self) -> Ordering;
+
+    /// The ordering if it is not.
+    fn failure(&self) -> Ordering;
+}
+
+#[allow(deprecated)]
+impl CompareAndSetOrdering for Ordering {
+    fn success(&self) -> Ordering {
+        *self
+    }
+
+    fn failure(&self) -> Ordering {
+        strongest_failure(*self)
+    }
+}
+
+#[allow(deprecated)]
+impl CompareAndSetOrdering for (Ordering, Ordering) {
+    fn success(&self) -> Ordering {
+        self.0
+    }
+
+    fn failure(&self) -> Ordering {
+        self.1
+    }
+}
+
+fn strongest_failure(success: Ordering) -> Ordering {
+    match success {
+        Ordering::AcqRel => Ordering::Acquire,
+        Ordering::Release => Ordering::Relaxed,
+        order => order,
+    }
+}
+
 /// A place with a pointer, which threads load and change. Dropping it does not drop the object.
 ///
 /// ```compile_fail
@@ -95,6 +139,11 @@ impl<T> Atomic<T> {
     /// Allocates `value`.
     pub fn new(value: T) -> Atomic<T> {
         Atomic::from(Owned::new(value))
+    }
+
+    /// Works like [`new`](Atomic::new).
+    pub fn init(value: T) -> Atomic<T> {
+        Atomic::new(value)
     }
 
     /// Returns a null pointer.
@@ -137,7 +186,7 @@ impl<T> Atomic<T> {
         _: &'g Guard,
     ) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
         let new = new.into_ptr();
-        exchanged(new, self.pointer.compare_exchange(current.pointer, new, success, failure))
+        exchanged(new, self.pointer.compare_exchange(current.into_ptr(), new, success, failure))
     }
 
     /// Works like [`compare_exchange`](Atomic::compare_exchange), but may fail without a reason.
@@ -151,7 +200,36 @@ impl<T> Atomic<T> {
         _: &'g Guard,
     ) -> Result<Shared<'g, T>, CompareExchangeError<'g, T, P>> {
         let new = new.into_ptr();
-        exchanged(new, self.pointer.compare_exchange_weak(current.pointer, new, success, failure))
+        exchanged(
+            new,
+            self.pointer.compare_exchange_weak(current.into_ptr(), new, success, failure),
+        )
+    }
+
+    /// Works like [`compare_exchange`](Atomic::compare_exchange).
+    #[deprecated(note = "use `compare_exchange`")]
+    #[allow(deprecated)]
+    pub fn compare_and_set<'g, O: CompareAndSetOrdering, P: Pointer<T>>(
+        &self,
+        current: Shared<'_, T>,
+        new: P,
+        order: O,
+        guard: &'g Guard,
+    ) -> Result<Shared<'g, T>, CompareAndSetError<'g, T, P>> {
+        self.compare_exchange(current, new, order.success(), order.failure(), guard)
+    }
+
+    /// Works like [`compare_exchange_weak`](Atomic::compare_exchange_weak).
+    #[deprecated(note = "use `compare_exchange_weak`")]
+    #[allow(deprecated)]
+    pub fn compare_and_set_weak<'g, O: CompareAndSetOrdering, P: Pointer<T>>(
+        &self,
+        current: Shared<'_, T>,
+        new: P,
+        order: O,
+        guard: &'g Guard,
+    ) -> Result<Shared<'g, T>, CompareAndSetError<'g, T, P>> {
+        self.compare_exchange_weak(current, new, order.success(), order.failure(), guard)
     }
 
     /// Stores what `function` returns for the present pointer, until no other thread comes between.
@@ -169,7 +247,7 @@ impl<T> Atomic<T> {
     {
         self.pointer
             .fetch_update(set_order, fail_order, |pointer| {
-                function(Shared::of(pointer)).map(|new| new.pointer)
+                function(Shared::of(pointer)).map(Shared::into_ptr)
             })
             .map(Shared::of)
             .map_err(Shared::of)
@@ -177,11 +255,7 @@ impl<T> Atomic<T> {
 
     /// Changes the tag, and returns the pointer before.
     fn fetch_tag<'g>(&self, order: Ordering, change: impl Fn(usize) -> usize) -> Shared<'g, T> {
-        let failure = match order {
-            Ordering::AcqRel => Ordering::Acquire,
-            Ordering::Release => Ordering::Relaxed,
-            order => order,
-        };
+        let failure = strongest_failure(order);
         let change = |pointer| Some(with_tag(pointer, change(tag_of(pointer))));
         match self.pointer.fetch_update(order, failure, change) {
             Ok(before) | Err(before) => Shared::of(before),
@@ -274,7 +348,7 @@ impl<T> From<T> for Atomic<T> {
 
 impl<'g, T> From<Shared<'g, T>> for Atomic<T> {
     fn from(shared: Shared<'g, T>) -> Atomic<T> {
-        Atomic::of(shared.pointer)
+        Atomic::of(shared.into_ptr())
     }
 }
 
@@ -304,7 +378,7 @@ fn debug<T>(name: &str, pointer: *mut T, f: &mut fmt::Formatter<'_>) -> fmt::Res
 
 /// A box with a tag, which nobody else has. Its memory is that of a `Box`.
 pub struct Owned<T> {
-    pointer: *mut T, // of a Box, with a tag
+    pointer: NonNull<T>, // of a Box, with a tag; covariant in T
     owns: PhantomData<Box<T>>,
 }
 
@@ -316,12 +390,18 @@ unsafe impl<T: Sync> Sync for Owned<T> {}
 impl<T> Owned<T> {
     fn of(pointer: *mut T) -> Owned<T> {
         debug_assert!(!without_tag(pointer).is_null(), "an owned pointer is not null");
-        Owned { pointer, owns: PhantomData }
+        // SAFETY: the callers have checked, or their callers promise, that it is that of a box.
+        Owned { pointer: unsafe { NonNull::new_unchecked(pointer) }, owns: PhantomData }
     }
 
     /// Allocates `value`.
     pub fn new(value: T) -> Owned<T> {
         Owned::from(Box::new(value))
+    }
+
+    /// Works like [`new`](Owned::new).
+    pub fn init(value: T) -> Owned<T> {
+        Owned::new(value)
     }
 
     /// Makes an owner of a pointer.
@@ -349,7 +429,7 @@ impl<T> Owned<T> {
 
     /// Returns the tag.
     pub fn tag(&self) -> usize {
-        tag_of(self.pointer)
+        tag_of(self.pointer.as_ptr())
     }
 
     /// Returns the same pointer with this tag, of which the unused bits of an address are kept.
@@ -362,7 +442,7 @@ impl<T> Owned<T> {
 impl<T> Pointer<T> for Owned<T> {
     #[inline]
     fn into_ptr(self) -> *mut T {
-        let pointer = self.pointer;
+        let pointer = self.pointer.as_ptr();
         mem::forget(self);
         pointer
     }
@@ -376,7 +456,7 @@ impl<T> Pointer<T> for Owned<T> {
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
         // SAFETY: the pointer is that of a box, of which `self` is the only owner.
-        drop(unsafe { Box::from_raw(without_tag(self.pointer)) });
+        drop(unsafe { Box::from_raw(without_tag(self.pointer.as_ptr())) });
     }
 }
 
@@ -385,14 +465,14 @@ impl<T> Deref for Owned<T> {
 
     fn deref(&self) -> &T {
         // SAFETY: the object is there as long as its owner.
-        unsafe { &*without_tag(self.pointer) }
+        unsafe { &*without_tag(self.pointer.as_ptr()) }
     }
 }
 
 impl<T> DerefMut for Owned<T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the object is there as long as its owner, whom the caller has for itself.
-        unsafe { &mut *without_tag(self.pointer) }
+        unsafe { &mut *without_tag(self.pointer.as_ptr()) }
     }
 }
 
@@ -440,7 +520,7 @@ impl<T> AsMut<T> for Owned<T> {
 
 impl<T> fmt::Debug for Owned<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug("Owned", self.pointer, f)
+        debug("Owned", self.pointer.as_ptr(), f)
     }
 }
 
@@ -462,7 +542,7 @@ impl<T> fmt::Debug for Owned<T> {
 /// sent(prudence::Shared::<i32>::null());
 /// ```
 pub struct Shared<'g, T: 'g> {
-    pointer: *mut T, // with a tag
+    pointer: *const T, // with a tag; covariant in T
     guard: PhantomData<(&'g (), *const T)>,
 }
 
@@ -480,18 +560,18 @@ impl<'g, T> Shared<'g, T> {
     }
 
     /// Returns a null pointer.
-    pub fn null() -> Shared<'g, T> {
-        Shared::of(ptr::null_mut())
+    pub const fn null() -> Shared<'g, T> {
+        Shared { pointer: ptr::null(), guard: PhantomData }
     }
 
     /// Returns whether the pointer is null, whatever its tag.
     pub fn is_null(&self) -> bool {
-        without_tag(self.pointer).is_null()
+        self.as_raw().is_null()
     }
 
     /// Returns the pointer without its tag.
     pub fn as_raw(&self) -> *const T {
-        without_tag(self.pointer)
+        without_tag(self.pointer as *mut T)
     }
 
     /// Returns the object.
@@ -499,8 +579,8 @@ impl<'g, T> Shared<'g, T> {
     /// # Safety
     ///
     /// The pointer is not null, the object was linked when the pointer was loaded, its contents were
-    /// published (the load was `Acquire` or later, and the store `Release`), nobody has a unique
-    /// reference to it, and the guard is not leaked past the end of its thread.
+    /// published (the load was `Acquire` or later, and the store `Release`), and nobody has a unique
+    /// reference to it.
     pub unsafe fn deref(&self) -> &'g T {
         // SAFETY: as the caller promises, the object stays until the guard is dropped.
         unsafe { &*self.as_raw() }
@@ -513,7 +593,7 @@ impl<'g, T> Shared<'g, T> {
     /// As for [`deref`](Shared::deref), and nobody else has a reference to the object.
     pub unsafe fn deref_mut(&mut self) -> &'g mut T {
         // SAFETY: as the caller promises.
-        unsafe { &mut *without_tag(self.pointer) }
+        unsafe { &mut *without_tag(self.pointer as *mut T) }
     }
 
     /// Returns the object, or `None` if the pointer is null.
@@ -532,7 +612,7 @@ impl<'g, T> Shared<'g, T> {
     ///
     /// The pointer is not null, it came from an [`Owned`] or a `Box`, and nobody else has the object.
     pub unsafe fn into_owned(self) -> Owned<T> {
-        Owned::of(self.pointer)
+        Owned::of(self.pointer as *mut T)
     }
 
     /// Makes an owner, or `None` if the pointer is null.
@@ -541,25 +621,25 @@ impl<'g, T> Shared<'g, T> {
     ///
     /// As for [`into_owned`](Shared::into_owned), but the pointer may be null.
     pub unsafe fn try_into_owned(self) -> Option<Owned<T>> {
-        (!self.is_null()).then(|| Owned::of(self.pointer))
+        (!self.is_null()).then(|| Owned::of(self.pointer as *mut T))
     }
 
     /// Returns the tag.
     pub fn tag(&self) -> usize {
-        tag_of(self.pointer)
+        tag_of(self.pointer as *mut T)
     }
 
     /// Returns the same pointer with this tag, of which the unused bits of an address are kept.
     #[must_use]
     pub fn with_tag(&self, tag: usize) -> Shared<'g, T> {
-        Shared::of(with_tag(self.pointer, tag))
+        Shared::of(with_tag(self.pointer as *mut T, tag))
     }
 }
 
 impl<T> Pointer<T> for Shared<'_, T> {
     #[inline]
     fn into_ptr(self) -> *mut T {
-        self.pointer
+        self.pointer as *mut T
     }
 
     #[inline]
@@ -603,7 +683,7 @@ impl<T> Default for Shared<'_, T> {
 
 impl<T> fmt::Debug for Shared<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug("Shared", self.pointer, f)
+        debug("Shared", self.pointer as *mut T, f)
     }
 }
 

@@ -1,51 +1,17 @@
 // SPDX-License-Identifier: MIT
 //! Guards: sections of the library's default domain, as values.
 //!
-//! A thread counts its guards, and only the first enters a section. So there may be any number of
-//! them, although sections of C nest 1,023 deep. Guards may be dropped in any order.
-//!
-//! A signal handler may pin, if it drops what it pins: the count changes after the section was
-//! entered and before it is left, so a handler that sees the old count enters a nested section.
+//! All guards of a thread are one section ([`crate::thread`]).
 
-use super::{Collector, Shared};
-use crate::garbage::{Entry, EPOCHS};
-use crate::global;
+use super::collector::Local;
+use super::{default_collector, Collector, Shared};
+use crate::garbage::Entry;
+use crate::{global, thread};
 use prudence_sys as sys;
-use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
-use std::process;
-
-thread_local! {
-    /// Guards of this thread. Without a destructor, so that it lasts as long as the thread.
-    static GUARDS: Cell<usize> = const { Cell::new(0) };
-}
-
-#[inline]
-fn enter() {
-    GUARDS.with(|guards| {
-        if guards.get() == 0 {
-            // SAFETY: takes nothing; `leave` ends the section.
-            unsafe { sys::prudence_read_lock() }
-        }
-        match guards.get().checked_add(1) {
-            Some(more) => guards.set(more),
-            None => process::abort(), // guards were forgotten
-        }
-    });
-}
-
-#[inline]
-fn leave() {
-    GUARDS.with(|guards| {
-        guards.set(guards.get() - 1);
-        if guards.get() == 0 {
-            // SAFETY: `enter` entered this section, in this thread, because guards are not sent.
-            unsafe { sys::prudence_read_unlock() }
-        }
-    });
-}
+use std::ptr;
 
 /// Keeps what is deferred from now on alive until it is dropped.
 ///
@@ -55,7 +21,12 @@ fn leave() {
 /// std::thread::spawn(move || drop(guard));
 /// ```
 pub struct Guard {
-    protects: bool,
+    /// Null: the guard protects nothing.
+    collector: *const Collector,
+    /// The part that counts this guard; null: none does, because the collector is the default one.
+    local: *const Local,
+    /// Events of the collector when the section began.
+    seen: usize,
     /// The section belongs to a thread, so a guard is neither `Send` nor `Sync`.
     thread: PhantomData<*mut ()>,
 }
@@ -63,14 +34,14 @@ pub struct Guard {
 /// Pins the current thread: enters a section that ends when the guard is dropped. Never waits.
 #[inline]
 pub fn pin() -> Guard {
-    enter();
-    Guard { protects: true, thread: PhantomData }
+    // SAFETY: the default collector lasts as long as the process.
+    unsafe { Guard::enter(default_collector(), ptr::null()) }
 }
 
-/// Returns whether this thread has a guard.
+/// Returns whether this thread has a guard, of any collector.
 #[inline]
 pub fn is_pinned() -> bool {
-    GUARDS.with(Cell::get) != 0
+    thread::is_pinned()
 }
 
 /// Returns a guard that protects nothing. What is deferred with it ends at once.
@@ -84,12 +55,44 @@ pub unsafe fn unprotected() -> &'static Guard {
     struct Shareable(Guard);
     // SAFETY: a guard that protects nothing has nothing of a thread.
     unsafe impl Sync for Shareable {}
-    static UNPROTECTED: Shareable = Shareable(Guard { protects: false, thread: PhantomData });
+    static UNPROTECTED: Shareable = Shareable(Guard {
+        collector: ptr::null(),
+        local: ptr::null(),
+        seen: 0,
+        thread: PhantomData,
+    });
     &UNPROTECTED.0
 }
 
 impl Guard {
-    /// Calls `function` on a thread of the library, once all guards that exist now are gone.
+    /// # Safety
+    ///
+    /// The collector is there until the guard is dropped, for which `local` counts it.
+    #[inline]
+    pub(super) unsafe fn enter(collector: *const Collector, local: *const Local) -> Guard {
+        thread::enter();
+        // SAFETY: as the caller promises.
+        let seen = unsafe { (*collector).garbage().events() };
+        Guard { collector, local, seen, thread: PhantomData }
+    }
+
+    /// Leaves the section; the thread's last guard calls what waited for it.
+    #[inline]
+    fn leave(&self, collector: &Collector) {
+        if thread::leave() {
+            collector.garbage().look(self.seen);
+        }
+    }
+
+    #[inline]
+    fn enter_again(&mut self) {
+        thread::enter();
+        // SAFETY: the guard protects something, so it has a collector.
+        self.seen = unsafe { (*self.collector).garbage().events() };
+    }
+
+    /// Calls `function` once all guards that exist now are gone: in a later call on this collector by
+    /// any thread, or where the collector ends.
     ///
     /// ```compile_fail
     /// // What a function takes along must be allowed to go to another thread.
@@ -114,21 +117,22 @@ impl Guard {
     ///
     /// # Safety
     ///
-    /// `function` may be called on another thread, and whenever it may be called, what it borrows is
-    /// still there.
+    /// A thread that uses the collector may call `function`, and what it borrows is there as long as
+    /// the collector.
     pub unsafe fn defer_unchecked<F, R>(&self, function: F)
     where
         F: FnOnce() -> R,
     {
-        if self.protects {
-            // SAFETY: as the caller promises. The reference is to a static.
-            unsafe { EPOCHS.add(Entry::new(move |_| drop(function()))) }
-        } else {
-            drop(function());
+        match self.collector() {
+            // SAFETY: as the caller promises.
+            Some(collector) => unsafe {
+                collector.garbage().add(Entry::new(move |_| drop(function())))
+            },
+            None => drop(function()),
         }
     }
 
-    /// Drops `value` on a thread of the library, once all guards that exist now are gone: for values
+    /// Drops `value` once all guards that exist now are gone, as [`defer`](Guard::defer) does: for values
     /// that readers reach by other ways than a pointer, such as an index or a file descriptor.
     ///
     /// ```compile_fail
@@ -151,7 +155,7 @@ impl Guard {
         if shared.is_null() {
             return;
         }
-        if mem::needs_drop::<T>() || !global::is_plain() || !self.protects {
+        if mem::needs_drop::<T>() || !global::is_plain() || self.collector.is_null() {
             // SAFETY: as the caller promises.
             unsafe { self.defer_unchecked(move || shared.into_owned()) }
         } else if mem::size_of::<T>() != 0 {
@@ -161,11 +165,11 @@ impl Guard {
         }
     }
 
-    /// Requests a grace period, so that what was deferred ends soon. Never waits.
+    /// Lets what this thread has deferred wait for no more company. It ends when this guard is dropped,
+    /// if no other is in the way. Never waits.
     pub fn flush(&self) {
-        if self.protects {
-            // SAFETY: takes nothing; may be called in any thread.
-            unsafe { sys::prudence_gp_start_poll() };
+        if let Some(collector) = self.collector() {
+            collector.garbage().close_own();
         }
     }
 
@@ -183,9 +187,9 @@ impl Guard {
     /// ```
     pub fn repin(&mut self) {
         // `prudence_epoch_repin` is slower here, because each call would look for the thread's record.
-        if self.protects {
-            leave();
-            enter();
+        if let Some(collector) = self.collector() {
+            self.leave(collector);
+            self.enter_again();
         }
     }
 
@@ -195,38 +199,46 @@ impl Guard {
         F: FnOnce() -> R,
     {
         /// Enters again, also when `function` panics, because the guard will leave.
-        struct Enter(bool);
-        impl Drop for Enter {
+        struct Enter<'a>(&'a mut Guard);
+        impl Drop for Enter<'_> {
             fn drop(&mut self) {
-                if self.0 {
-                    enter();
+                if !self.0.collector.is_null() {
+                    self.0.enter_again();
                 }
             }
         }
-        if self.protects {
-            leave();
+        if let Some(collector) = self.collector() {
+            self.leave(collector);
         }
-        let _enter = Enter(self.protects);
+        let _enter = Enter(self);
         function()
     }
 
     /// Returns the collector that this guard belongs to, if it protects anything.
+    #[inline]
     pub fn collector(&self) -> Option<&Collector> {
-        self.protects.then(super::default_collector)
+        // SAFETY: null, or a collector that is there as long as the guard.
+        unsafe { self.collector.as_ref() }
     }
 }
 
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
-        if self.protects {
-            leave();
+        if let Some(collector) = self.collector() {
+            self.leave(collector);
+            if !self.local.is_null() {
+                // SAFETY: the part has counted this guard.
+                unsafe { Local::give_up_guard(self.local) }
+            }
         }
     }
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("protects", &self.protects).finish_non_exhaustive()
+        f.debug_struct("Guard")
+            .field("protects", &!self.collector.is_null())
+            .finish_non_exhaustive()
     }
 }

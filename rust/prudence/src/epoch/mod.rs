@@ -4,21 +4,23 @@
 //!
 //! # What is different
 //!
-//! - Garbage belongs to the allocator, not to the thread that deferred it. A thread that ends or
-//!   rests keeps none, beyond the next two grace periods. While more than `latent_limit` waits, threads that allocate or defer outside of
+//! - What a thread defers waits for the guards of all [collectors](Collector), not only of its own.
+//! - Deferred functions and drops run when a guard is dropped or moved, not in [`pin`], `defer` or
+//!   [`flush`](Guard::flush); always by a thread that uses the collector, or where it ends. Never on a thread
+//!   of the library. [`barrier`](crate::barrier) waits for those of the default collector.
+//! - Memory without drop glue goes to the allocator, if [`global_allocator!`](crate::global_allocator)
+//!   installed it. While more than `latent_limit` waits there, threads that allocate or defer outside of
 //!   guards are held back; nothing waits under a guard.
-//! - Deferred functions and drops run on a thread of the library, not in a later [`pin`] or
-//!   [`flush`](Guard::flush). [`barrier`](crate::barrier) waits for them.
 //! - A deferred function that panics is reported by the panic hook, and ends alone.
-//! - A guard that is leaked protects until its thread ends, and not for ever.
-//! - All [collectors](Collector) are one, the library's default domain.
+//! - [`is_pinned`] and [`Guard::repin`] count the thread's guards of all collectors.
 //! - Pointers are to types of known size. There is no `Pointable`.
-//! - Deferred functions that still wait when the process exits do not run.
 
 mod atomic;
 mod collector;
 mod guard;
 
 pub use atomic::{Atomic, CompareExchangeError, Owned, Pointer, Shared};
+#[allow(deprecated)]
+pub use atomic::{CompareAndSetError, CompareAndSetOrdering};
 pub use collector::{default_collector, Collector, LocalHandle};
 pub use guard::{is_pinned, pin, unprotected, Guard};

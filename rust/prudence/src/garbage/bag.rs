@@ -1,81 +1,216 @@
 // SPDX-License-Identifier: MIT
-//! A bag: entries that wait for one grace period, in one object of the library.
+//! A bag: entries that wait for one grace period, in one object of the library. [`Chain`] has bags in
+//! the order in which they were closed.
 //!
-//! A bag has one owner at a time: the thread that fills it, then the library until readers have left,
-//! then the thread that calls its entries.
+//! A bag has one owner at a time: the thread that fills it, then the chain that has it, then the
+//! thread that calls its entries.
 
+use super::lanes::Lane;
 use super::{Entry, Garbage};
 use crate::global;
 use prudence_sys as sys;
 use std::alloc::{handle_alloc_error, Layout};
-use std::mem::{self, MaybeUninit};
+use std::mem;
 use std::ptr::{self, NonNull};
 
-/// Entries of a bag, so that it has 2,048 bytes.
+/// The most entries of a bag, so that it has 2,048 bytes.
 pub(crate) const CAPACITY: usize = 62;
 
-/// The head is first, so that both have one address.
+/// The head of a bag; room for `capacity` entries follows, of which the first `count` are there.
 #[repr(C)]
 pub(super) struct Bag {
-    pub(super) head: sys::prudence_head,
-    pub(super) garbage: *const Garbage,
-    /// Neighbours among the closed bags of a collector; see [`super::closed`].
     pub(super) next: *mut Bag,
-    pub(super) previous: *mut Bag,
-    /// The sections of threads that were open when the bag was closed have ended; now it waits for
-    /// those of owned guards.
-    pub(super) threads_left: bool,
-    /// The two that use a bag which was taken from the closed ones, under their lock: the thread that
-    /// took it, and the library. The last frees it.
-    pub(super) users: u32,
-    count: u32,
-    entries: [MaybeUninit<Entry>; CAPACITY],
+    count: usize,
+    capacity: usize,
 }
 
 impl Bag {
     /// Makes an empty bag. Ends the process if there is no memory.
-    pub(super) fn new() -> NonNull<Bag> {
-        let layout = Layout::new::<Bag>();
+    pub(super) fn new(capacity: usize) -> NonNull<Bag> {
+        let room = Layout::array::<Entry>(capacity).expect("a bag is small");
+        let (layout, _) = Layout::new::<Bag>().extend(room).expect("a bag is small");
         let bag = NonNull::new(global::allocate(layout).cast::<Bag>());
         let bag = bag.unwrap_or_else(|| handle_alloc_error(layout));
         // SAFETY: the memory is new and of this layout. The entries are written when they are pushed.
-        unsafe {
-            let bag = bag.as_ptr();
-            ptr::addr_of_mut!((*bag).head)
-                .write(sys::prudence_head { next: ptr::null_mut(), func: None });
-            ptr::addr_of_mut!((*bag).garbage).write(ptr::null());
-            ptr::addr_of_mut!((*bag).next).write(ptr::null_mut());
-            ptr::addr_of_mut!((*bag).previous).write(ptr::null_mut());
-            ptr::addr_of_mut!((*bag).threads_left).write(false);
-            ptr::addr_of_mut!((*bag).users).write(0);
-            ptr::addr_of_mut!((*bag).count).write(0);
-        }
+        unsafe { bag.as_ptr().write(Bag { next: ptr::null_mut(), count: 0, capacity }) };
         bag
     }
 
-    /// Adds an entry to a bag that is not full, and returns how many it has now.
+    /// # Safety
+    ///
+    /// The caller owns the bag, and `index` is below the capacity.
     #[inline]
-    pub(super) fn push(&mut self, entry: Entry) -> usize {
-        let count = self.count as usize;
-        self.entries[count] = MaybeUninit::new(entry);
-        self.count += 1;
-        count + 1
+    unsafe fn place(bag: NonNull<Bag>, index: usize) -> *mut Entry {
+        // SAFETY: the room follows the head, which has the same alignment.
+        unsafe { bag.as_ptr().add(1).cast::<Entry>().add(index) }
     }
 
-    /// Calls the entries, oldest first, and leaves the bag empty.
-    pub(super) fn call(&mut self, garbage: &Garbage) {
-        let count = mem::take(&mut self.count) as usize;
-        for entry in &self.entries[..count] {
-            // SAFETY: `push` wrote these, and each is moved out once.
-            unsafe { entry.as_ptr().read() }.call(garbage);
+    /// Adds an entry, and returns whether the bag is full.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the bag, which is not full.
+    #[inline]
+    pub(super) unsafe fn push(bag: NonNull<Bag>, entry: Entry) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let count = (*bag.as_ptr()).count;
+            Bag::place(bag, count).write(entry);
+            (*bag.as_ptr()).count = count + 1;
+            count + 1 >= (*bag.as_ptr()).capacity
         }
     }
 
     /// # Safety
     ///
-    /// The caller owns the bag, whose entries have been called.
-    pub(super) unsafe fn free(bag: NonNull<Bag>) {
-        // SAFETY: `new` allocated it; an entry that was moved out needs no drop.
-        unsafe { sys::prudence_free(bag.as_ptr().cast()) }
+    /// The caller owns the bag.
+    pub(super) unsafe fn count(bag: NonNull<Bag>) -> usize {
+        // SAFETY: as the caller promises.
+        unsafe { (*bag.as_ptr()).count }
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the bag.
+    pub(super) unsafe fn is_empty(bag: NonNull<Bag>) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { Bag::count(bag) == 0 }
+    }
+
+    /// Puts an empty bag into a lane, which may have got another.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the bag, which is empty.
+    pub(super) unsafe fn put_back_or_free(bag: NonNull<Bag>, lane: &Lane) {
+        if !lane.put(bag) {
+            // SAFETY: as the caller promises.
+            unsafe { sys::prudence_free(bag.as_ptr().cast()) }
+        }
+    }
+
+    /// Moves the entries to a bag that has room for no more, if that saves memory. Otherwise returns
+    /// `None`, and the bag is as it was.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the bag.
+    pub(super) unsafe fn split(bag: NonNull<Bag>) -> Option<NonNull<Bag>> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let count = (*bag.as_ptr()).count;
+            if count > (*bag.as_ptr()).capacity / 2 {
+                return None;
+            }
+            let small = Bag::new(count);
+            ptr::copy_nonoverlapping(Bag::place(bag, 0), Bag::place(small, 0), count);
+            (*small.as_ptr()).count = count;
+            (*bag.as_ptr()).count = 0;
+            Some(small)
+        }
+    }
+
+    /// Calls the entries, oldest first, and frees the bag. Returns how many there were.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the bag.
+    unsafe fn call(bag: NonNull<Bag>, garbage: &Garbage) -> usize {
+        // SAFETY: as the caller promises: the first `count` are there, and each is moved out once.
+        unsafe {
+            let count = (*bag.as_ptr()).count;
+            for index in 0..count {
+                Bag::place(bag, index).read().call(garbage);
+            }
+            sys::prudence_free(bag.as_ptr().cast());
+            count
+        }
+    }
+}
+
+/// Closed bags, oldest first.
+pub(super) struct Chain {
+    first: *mut Bag,
+    last: *mut Bag,
+}
+
+// SAFETY: what the bags have may go to other threads, as the callers of `Garbage::add` promise.
+unsafe impl Send for Chain {}
+
+impl Chain {
+    pub(super) const fn new() -> Chain {
+        Chain { first: ptr::null_mut(), last: ptr::null_mut() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+
+    /// Takes a stack of bags, the newest of which is on top.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the bags.
+    pub(super) unsafe fn of_stack(newest: *mut Bag) -> Chain {
+        let mut chain = Chain { first: ptr::null_mut(), last: newest };
+        let mut bag = newest;
+        while !bag.is_null() {
+            // SAFETY: as the caller promises.
+            let older = unsafe { mem::replace(&mut (*bag).next, chain.first) };
+            chain.first = bag;
+            bag = older;
+        }
+        chain
+    }
+
+    pub(super) fn append(&mut self, other: Chain) {
+        if self.is_empty() {
+            *self = other;
+        } else if !other.is_empty() {
+            // SAFETY: the chain has its bags.
+            unsafe { (*self.last).next = other.first };
+            self.last = other.last;
+        }
+    }
+
+    pub(super) fn take_all(&mut self) -> Chain {
+        mem::replace(self, Chain::new())
+    }
+
+    /// Takes up to `most` bags, the oldest.
+    pub(super) fn take(&mut self, most: usize) -> Chain {
+        let mut last = ptr::null_mut();
+        let mut rest = self.first;
+        for _ in 0..most {
+            if rest.is_null() {
+                break;
+            }
+            last = rest;
+            // SAFETY: the chain has its bags.
+            rest = unsafe { (*rest).next };
+        }
+        if last.is_null() {
+            return Chain::new();
+        }
+        let taken = Chain { first: self.first, last };
+        // SAFETY: as above.
+        unsafe { (*last).next = ptr::null_mut() };
+        self.first = rest;
+        taken
+    }
+
+    /// Calls the entries of all bags, oldest first, and frees the bags. Returns how many entries there
+    /// were.
+    pub(super) fn call(self, garbage: &Garbage) -> usize {
+        let mut count = 0;
+        let mut bag = self.first;
+        while let Some(present) = NonNull::new(bag) {
+            // SAFETY: the chain has its bags, and is consumed.
+            unsafe {
+                bag = (*bag).next;
+                count += Bag::call(present, garbage);
+            }
+        }
+        count
     }
 }

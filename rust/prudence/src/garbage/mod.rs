@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: MIT
 //! What waits for readers and ends by a function: drops, deferred functions, seize's reclaimers.
 //!
-//! The library calls one function for a [bag](bag) of them, because a callback costs some 60 ns and
-//! a bag's entry a tenth of that. [`lanes`] has the bags that are being filled, and hands over those
-//! that are full. A thread that defers little does not keep its bag: the library takes it when a
-//! grace period has passed.
+//! Such a function may expect to run where the original crates run it. So the library's threads never
+//! call one. A function runs inside a call on its collector by a thread that has the collector, or
+//! where the collector ends. What is leaked with its collector never ends.
+//!
+//! Entries are collected in [bags](bag), because waiting for a grace period costs some hundred times
+//! as much as an entry. [`lanes`] has the bags that are being filled; [`stages`] has those that are
+//! full until their readers have left, and says who looks for that.
 
 mod bag;
-mod closed;
+mod calling;
 mod entry;
 mod lanes;
+mod stages;
 
 pub(crate) use bag::CAPACITY;
 pub(crate) use entry::{contain, Entry};
-pub(crate) use lanes::Garbage;
+pub(crate) use stages::{Garbage, Unfinished};
 
-/// What is deferred with the types of [`epoch`](crate::epoch).
-pub(crate) static EPOCHS: Garbage = Garbage::new(CAPACITY);
+/// Bags that one call on a collector of [`epoch`](crate::epoch) calls, as in `crossbeam-epoch`, so that no
+/// guard has to end all that a reader held up.
+pub(crate) const AT_ONCE: usize = 8;
+
+/// What is deferred with the default collector of [`epoch`](crate::epoch).
+pub(crate) static EPOCHS: Garbage = Garbage::new(CAPACITY, AT_ONCE);

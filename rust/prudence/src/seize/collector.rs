@@ -2,15 +2,17 @@
 //! Collectors: what was retired for one data structure, and ends with it at the latest.
 //!
 //! Guards are sections of the library's default domain, and so those of all collectors. But what is
-//! retired belongs to one collector. One that is dropped has no guard, because they borrow it. So it
-//! calls its reclaimers at once, also while the thread is pinned by others, and values may borrow
-//! what outlives the collector.
+//! retired belongs to one collector. It is reclaimed in calls on that, by threads that have it, and
+//! when it is dropped. One that is dropped has no guard, because they borrow it. So it calls its
+//! reclaimers at once, also while the thread is pinned by others, and values may borrow what outlives
+//! the collector.
 
 use super::{reclaim, LocalGuard, OwnedGuard};
-use crate::garbage::{Entry, Garbage, CAPACITY};
-use crate::global;
+use crate::garbage::{Entry, Garbage, Unfinished, CAPACITY};
+use crate::{global, wait};
 use prudence_sys as sys;
 use std::fmt;
+use std::io;
 use std::mem::{self, ManuallyDrop};
 use std::ptr::NonNull;
 
@@ -23,8 +25,8 @@ pub struct Collector {
     garbage: NonNull<Garbage>,
 }
 
-// SAFETY: any thread may enter and retire. The callers of `retire` promise that values may
-// be reclaimed on other threads.
+// SAFETY: any thread may enter and retire. The callers of `retire` promise that a thread that has the
+// collector may reclaim.
 unsafe impl Send for Collector {}
 // SAFETY: as above.
 unsafe impl Sync for Collector {}
@@ -32,7 +34,7 @@ unsafe impl Sync for Collector {}
 impl Collector {
     /// Makes a collector.
     pub fn new() -> Collector {
-        Collector { garbage: Garbage::of_collector(CAPACITY) }
+        Collector { garbage: Garbage::of_collector(CAPACITY, usize::MAX) }
     }
 
     /// Sets how many retired values of a thread wait together, at most: 62 at first, and never more. A
@@ -53,12 +55,13 @@ impl Collector {
         OwnedGuard::enter(self)
     }
 
-    /// Calls `reclaim` with `ptr` once all guards that exist now are gone. Never waits for them.
+    /// Calls `reclaim` with `ptr` once all guards that exist now are gone: in a later call on this
+    /// collector, or when a guard of it is dropped, or the collector. Never waits for guards.
     ///
     /// # Safety
     ///
     /// The value is unlinked, so that later guards cannot find it, and not retired a second time.
-    /// `reclaim` may be called with it on another thread, as long as the collector exists.
+    /// A thread that has the collector may call `reclaim` with it.
     #[inline]
     pub unsafe fn retire<T>(&self, ptr: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
         let garbage = self.garbage();
@@ -82,6 +85,25 @@ impl Collector {
     pub unsafe fn reclaim_all(&self) {
         // SAFETY: as the caller promises.
         unsafe { self.garbage().call_all() }
+    }
+
+    /// Waits until no guard is in the way of what was retired before, and reclaims that. `seize` has no
+    /// such function.
+    ///
+    /// # Errors
+    ///
+    /// `EDEADLK` where the wait could never end: while this thread is pinned, or in a reclaimer. An
+    /// owned guard of the caller is not noticed.
+    pub fn barrier(&self) -> io::Result<()> {
+        match self.garbage().finish(None) {
+            Err(Unfinished::Deadlock) => Err(wait::would_deadlock()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns how many retired values wait, about. `seize` has no such function.
+    pub fn pending(&self) -> usize {
+        self.garbage().pending()
     }
 
     #[inline]
@@ -110,11 +132,9 @@ fn is_only_a_free<T>(reclaim: unsafe fn(*mut T, &Collector)) -> bool {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        // SAFETY: guards borrow the collector, so there are none, and no other thread has it.
-        unsafe {
-            self.garbage().call_all();
-            Garbage::release(self.garbage.as_ptr());
-        }
+        // SAFETY: guards borrow the collector, so there are none, and no other thread has it. This has
+        // the only reference.
+        unsafe { Garbage::release(self.garbage) }
     }
 }
 

@@ -2,8 +2,7 @@
 //! What both kinds of guards do. They differ in how their section begins anew and ends.
 
 use super::Collector;
-use crate::thread_id;
-use prudence_sys as sys;
+use crate::thread;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Keeps what is retired from now on alive until it is dropped.
@@ -15,10 +14,10 @@ pub trait Guard {
     /// Ends the protection of what was loaded before, and protects what is loaded from now on.
     fn refresh(&mut self);
 
-    /// Requests a grace period, so that what was retired is reclaimed soon. Never waits.
+    /// Lets what this thread has retired wait for no more company. It is reclaimed when this guard is
+    /// dropped, if no other is in the way. Never waits.
     fn flush(&self) {
-        // SAFETY: takes nothing; may be called in any thread.
-        unsafe { sys::prudence_gp_start_poll() };
+        self.collector().garbage().close_own();
     }
 
     /// Returns the collector that made this guard.
@@ -27,7 +26,7 @@ pub trait Guard {
     /// Returns a number of the current thread. Numbers begin with 0, and no two threads have the same.
     #[inline]
     fn thread_id(&self) -> usize {
-        thread_id::thread_id()
+        thread::thread_id()
     }
 
     /// Loads a pointer.

@@ -2,8 +2,9 @@
 //! Guards of a thread.
 
 use super::{Collector, Guard};
-use crate::epoch;
+use crate::thread;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A guard of the current thread. A thread may have any number of them.
 ///
@@ -21,25 +22,42 @@ use std::fmt;
 /// ```
 pub struct LocalGuard<'a> {
     collector: &'a Collector,
-    section: epoch::Guard,
+    /// Events of the collector when the section began.
+    seen: usize,
+    /// The section belongs to a thread, so a guard is neither `Send` nor `Sync`.
+    thread: PhantomData<*mut ()>,
 }
 
 impl LocalGuard<'_> {
     #[inline]
     pub(super) fn enter(collector: &Collector) -> LocalGuard<'_> {
-        LocalGuard { collector, section: epoch::pin() }
+        thread::enter();
+        LocalGuard { collector, seen: collector.garbage().events(), thread: PhantomData }
     }
 }
 
 impl Guard for LocalGuard<'_> {
     #[inline]
     fn refresh(&mut self) {
-        self.section.repin();
+        if thread::leave() {
+            self.collector.garbage().look(self.seen);
+        }
+        thread::enter();
+        self.seen = self.collector.garbage().events();
     }
 
     #[inline]
     fn collector(&self) -> &Collector {
         self.collector
+    }
+}
+
+impl Drop for LocalGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if thread::leave() {
+            self.collector.garbage().look(self.seen);
+        }
     }
 }
 

@@ -5,12 +5,13 @@
 //! # What is different
 //!
 //! - What a thread retires waits for the guards of all collectors, not only of its own.
-//! - Reclaimers run on a thread of the library, or where the collector is dropped; never in a guard's
-//!   drop, in `retire` or in `flush`.
+//! - Reclaimers run where `seize` runs them: in calls on the collector and in its guards' drops, by threads
+//!   that have the collector, or in its drop. Never on a thread of the library. A batch has at most 62
+//!   values.
 //! - Memory without drop glue that is retired with [`reclaim::boxed`] goes to the allocator, and no
 //!   reclaimer runs, if [`global_allocator!`](crate::global_allocator) installed the allocator.
 //! - A reclaimer that panics is reported by the panic hook, and ends alone.
-//! - [`LocalGuard`]s that are leaked protect until their thread ends, and not for ever.
+//! - Numbers of threads are not used again.
 
 mod collector;
 mod guard;

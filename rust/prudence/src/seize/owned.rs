@@ -8,15 +8,15 @@
 //! - Memory that goes to the allocator: both sides have a sequentially consistent fence, between
 //!   unlinking and looking here ([`Garbage::expects_owned`]), and between telling and loading there
 //!   ([`Garbage::expect_owned`]). One of them sees the other.
-//! - Values in bags: the library looks when a grace period of the threads is over, and `enter` tells
-//!   in a section of its thread. If the section began before the grace period, the library sees what
+//! - Values in bags: whoever finds that a grace period of the threads is over looks then, and `enter`
+//!   tells in a section of its thread. If the section began before the grace period, that thread sees what
 //!   it told. If it began after, it sees all that was unlinked before the bag was closed.
 //!
 //! [`Garbage::expects_owned`]: crate::garbage::Garbage::expects_owned
 //! [`Garbage::expect_owned`]: crate::garbage::Garbage::expect_owned
 
 use super::{Collector, Guard};
-use crate::{epoch, owned_sections};
+use crate::{owned_sections, thread};
 use std::fmt;
 use std::os::raw::c_int;
 
@@ -28,21 +28,35 @@ use std::os::raw::c_int;
 pub struct OwnedGuard<'a> {
     collector: &'a Collector,
     section: c_int,
+    /// Events of the collector when the section began.
+    seen: usize,
 }
 
 impl OwnedGuard<'_> {
     pub(super) fn enter(collector: &Collector) -> OwnedGuard<'_> {
-        let _thread = epoch::pin();
+        thread::enter();
         collector.garbage().expect_owned();
-        OwnedGuard { collector, section: owned_sections::enter() }
+        let section = owned_sections::enter();
+        let guard = OwnedGuard { collector, section, seen: collector.garbage().events() };
+        thread::leave();
+        guard
+    }
+
+    /// Leaves the section, and reclaims what waited for it, unless the thread has other guards.
+    fn leave(&self) {
+        // SAFETY: `enter` or `refresh` entered it, and the caller ends or replaces the guard's section.
+        unsafe { owned_sections::leave(self.section) }
+        if !thread::is_pinned() {
+            self.collector.garbage().look(self.seen);
+        }
     }
 }
 
 impl Guard for OwnedGuard<'_> {
     fn refresh(&mut self) {
-        // SAFETY: `enter` returned it, and it is replaced. The domain is there, so nothing panics.
-        unsafe { owned_sections::leave(self.section) }
+        self.leave();
         self.section = owned_sections::enter();
+        self.seen = self.collector.garbage().events();
     }
 
     fn collector(&self) -> &Collector {
@@ -52,8 +66,7 @@ impl Guard for OwnedGuard<'_> {
 
 impl Drop for OwnedGuard<'_> {
     fn drop(&mut self) {
-        // SAFETY: `enter` returned it, and the guard ends here.
-        unsafe { owned_sections::leave(self.section) }
+        self.leave();
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What the crate of Rust keeps until readers have left (rust/prudence/src/garbage/lanes.rs): a lane with one bag, whose sweep
-//! the library calls, and the word that says whether owned guards exist.
+//! What the crate of Rust keeps until readers have left (rust/prudence/src/garbage): a lane with one bag, the gate of the threads that
+//! move bags on, and the word that says whether owned guards exist.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{fence, AtomicUsize, Ordering, Ordering::*};
@@ -11,13 +11,20 @@ use loom::thread;
 pub struct Rules {
     pub put: Ordering,
     pub take: Ordering,
-    pub cleared_late: bool, // the sweep clears `swept` after it has taken the bag
-    pub tell_fence: bool,   // between telling of an owned guard and its first load
-    pub look_fence: bool,   // between unlinking and looking for owned guards
+    pub tells: bool,       // a thread that finds the gate held counts an event, and tries again
+    pub looks_again: bool, // the holder compares events after it has let the gate go
+    pub tell_fence: bool,  // between telling of an owned guard and its first load
+    pub look_fence: bool,  // between unlinking and looking for owned guards
 }
 
-pub const RULES: Rules =
-    Rules { put: AcqRel, take: AcqRel, cleared_late: false, tell_fence: true, look_fence: true };
+pub const RULES: Rules = Rules {
+    put: AcqRel,
+    take: AcqRel,
+    tells: true,
+    looks_again: true,
+    tell_fence: true,
+    look_fence: true,
+};
 
 const NONE: usize = 0;
 const BAGS: usize = 3;
@@ -25,8 +32,6 @@ const BAGS: usize = 3;
 struct Lane {
     rules: Rules,
     bag: AtomicUsize, // its number, or NONE
-    swept: AtomicUsize,
-    queued: AtomicUsize, // with the library
     made: AtomicUsize,
     entries: [UnsafeCell<usize>; BAGS], // in a bag
     called: AtomicUsize,
@@ -44,45 +49,31 @@ impl Lane {
         }
         self.entries[bag - 1].with_mut(|entries| unsafe { *entries += 1 });
         if self.bag.compare_exchange(NONE, bag, self.rules.put, Relaxed).is_err() {
-            self.close(bag);
-        } else if self.swept.load(Relaxed) == 0 && self.swept.swap(1, Acquire) == 0 {
-            self.queued.swap(1, AcqRel);
+            self.call(bag);
         }
     }
 
     /// The grace period of a closed bag is not here; grace_period.rs has it.
-    fn close(&self, bag: usize) {
+    fn call(&self, bag: usize) {
         let entries = self.entries[bag - 1].with_mut(|entries| unsafe { std::mem::take(&mut *entries) });
         self.called.fetch_add(entries, Relaxed);
     }
 
-    /// The library calls the sweep, if it is queued. It swaps, although a store would do: loom lets a store come between a swap
-    /// and what that swap has read.
-    fn library(&self) -> bool {
-        if self.queued.swap(0, Acquire) == 0 {
-            return false;
-        }
-        if !self.rules.cleared_late {
-            self.swept.swap(0, Release);
-        }
+    /// Garbage::close_all().
+    fn close(&self) -> bool {
         let bag = self.bag.swap(NONE, self.rules.take);
         if bag != NONE {
-            self.close(bag);
+            self.call(bag);
         }
-        if self.rules.cleared_late {
-            self.swept.swap(0, Release);
-        }
-        true
+        bag != NONE
     }
 }
 
-/// Two threads add two entries and one to a lane, beside the library.
-pub fn swept(rules: Rules) {
+/// Two threads add two entries and one to a lane, beside one that closes it.
+pub fn lane(rules: Rules) {
     let lane = Arc::new(Lane {
         rules,
         bag: AtomicUsize::new(NONE),
-        swept: AtomicUsize::new(0),
-        queued: AtomicUsize::new(0),
         made: AtomicUsize::new(0),
         entries: [UnsafeCell::new(0), UnsafeCell::new(0), UnsafeCell::new(0)],
         called: AtomicUsize::new(0),
@@ -93,13 +84,94 @@ pub fn swept(rules: Rules) {
         first.add();
     });
     let other = thread::spawn(move || second.add());
-    if lane.library() {
+    if lane.close() {
         crate::noted();
     }
     adds.join().unwrap();
     other.join().unwrap();
-    while lane.library() {}
+    lane.close();
     assert!(lane.called.load(Relaxed) == 3, "an entry is forgotten");
+}
+
+struct Gate {
+    rules: Rules,
+    inside: AtomicUsize, // the reader is
+    next: AtomicUsize,   // a closed bag
+    gate: AtomicUsize,
+    events: AtomicUsize,
+    waiting: UnsafeCell<usize>, // bags; whose has the gate
+    entries: UnsafeCell<usize>, // in the bag
+}
+
+unsafe impl Sync for Gate {}
+unsafe impl Send for Gate {}
+
+impl Gate {
+    /// loom takes sequentially consistent accesses for acquire and release, hence the fences.
+    fn enter(&self) -> bool {
+        self.gate.compare_exchange(0, 1, AcqRel, Acquire).is_ok()
+    }
+
+    /// Garbage::enter_or_tell().
+    fn enter_or_tell(&self) -> bool {
+        if self.enter() {
+            return true;
+        }
+        if !self.rules.tells {
+            return false;
+        }
+        self.events.fetch_add(1, AcqRel);
+        fence(SeqCst);
+        self.enter()
+    }
+
+    /// Garbage::collect(). A cookie is over when the reader is not inside.
+    fn collect(&self) {
+        while self.enter_or_tell() {
+            let known = self.events.load(Acquire);
+            self.waiting.with_mut(|waiting| unsafe {
+                *waiting += self.next.swap(0, Acquire);
+                fence(SeqCst); // of the grace period
+                if *waiting == 1 && self.inside.load(Acquire) == 0 {
+                    *waiting = 0;
+                    self.entries.with_mut(|entries| *entries = 0);
+                }
+            });
+            self.gate.store(0, Release);
+            fence(SeqCst);
+            if !self.rules.looks_again || self.events.load(Acquire) == known {
+                return;
+            }
+        }
+    }
+}
+
+/// A thread closes a bag and looks, beside a reader that leaves and looks.
+pub fn gate(rules: Rules) {
+    let gate = Arc::new(Gate {
+        rules,
+        inside: AtomicUsize::new(1),
+        next: AtomicUsize::new(0),
+        gate: AtomicUsize::new(0),
+        events: AtomicUsize::new(0),
+        waiting: UnsafeCell::new(0),
+        entries: UnsafeCell::new(0),
+    });
+    let closer = gate.clone();
+    let closes = thread::spawn(move || {
+        closer.entries.with_mut(|entries| unsafe { *entries = 1 });
+        closer.next.store(1, Release);
+        closer.events.fetch_add(1, AcqRel);
+        closer.collect();
+    });
+    gate.inside.store(0, Release);
+    fence(SeqCst);
+    if gate.events.load(Relaxed) != 0 {
+        crate::noted();
+        gate.collect();
+    }
+    closes.join().unwrap();
+    assert!(gate.next.load(Relaxed) == 0 && gate.waiting.with(|waiting| unsafe { *waiting }) == 0, "an entry is forgotten");
 }
 
 struct World {

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: MIT
+//! Closed bags until their entries are called, and who calls them.
+//!
+//! A bag that is closed is pushed on the stack `next`. From there bags move on together: `next` becomes
+//! `waiting` and gets a cookie, which says when all sections that were open then have ended; `waiting`
+//! that is over is appended to `ready`. The thread that holds the gate moves them. It never calls an
+//! entry meanwhile, so that the gate is held for the time that a look at the readers takes. A thread
+//! that finds the gate held goes on.
+//!
+//! Who looks. `events` counts bags that were closed, and cookies. A guard notes the count when it
+//! begins. If it differs when the guard ends, as the thread's last one, then bags may have waited for
+//! this guard, and the thread looks. So the last of the readers that were in the way is the one that
+//! calls the entries, and a thread that meets no change pays for two loads. The holder of the gate
+//! compares the count again after it has let the gate go: whoever found the gate held had counted an
+//! event before. All accesses are sequentially consistent there, because each side writes one word and
+//! then reads the other's.
+//!
+//! Owned guards are sections of another domain, for which bags wait as well once there was such a
+//! guard (`seize/owned.rs` says why nothing is missed).
+//!
+//! Fork. The gate names the process that holds it, so a child takes it from a thread that it does not
+//! have, and loses the bags that other threads held at that moment.
+
+use super::bag::{Bag, Chain};
+use super::calling;
+use super::entry::Entry;
+use super::lanes::{Lane, Lanes};
+use crate::{owned_sections, thread};
+use prudence_sys as sys;
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::process;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{fence, AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often a gate's holder looks whether what it has given a cookie is over already.
+const LOOKS: usize = 3;
+/// How often a thread calls up to `most` bags, if others close bags meanwhile.
+const ROUNDS: usize = 4;
+/// Between looks of a thread that waits, at first and at most.
+const PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// What each guard reads, alone on its cache lines.
+#[repr(align(128))]
+struct News {
+    events: AtomicUsize,
+    /// There are bags in `ready`.
+    ready: AtomicBool,
+}
+
+/// What was deferred with one collector.
+pub(crate) struct Garbage {
+    lanes: Lanes,
+    news: News,
+    /// Entries of a bag that is full.
+    limit: AtomicUsize,
+    /// Bags that are called at once.
+    most: usize,
+    /// Closed bags without a cookie, newest first.
+    next: AtomicPtr<Bag>,
+    /// The process that moves bags; 0: none.
+    gate: AtomicU32,
+    /// The process that held the gate last. Guarded by the gate, as the next.
+    process: UnsafeCell<u32>,
+    stages: UnsafeCell<Stages>,
+    /// Calls of entries; more begin only under the gate.
+    calling: AtomicUsize,
+    /// Entries in closed bags.
+    pending: AtomicUsize,
+    /// Owned guards have been made.
+    owned: AtomicBool,
+    /// Collectors; those of a static are never 0.
+    references: AtomicUsize,
+}
+
+// SAFETY: what the bags have may go to other threads, as the callers of `add` promise. They have one
+// owner at a time, and the gate guards the cells.
+unsafe impl Send for Garbage {}
+// SAFETY: as above.
+unsafe impl Sync for Garbage {}
+
+struct Stages {
+    waiting: Chain,
+    /// Of `waiting`, if there are bags.
+    cookie: Cookie,
+    ready: Chain,
+}
+
+/// A wait for all sections that were open when it was made.
+struct Cookie {
+    threads: Option<sys::prudence_gp_t>, // None: over
+    owned: Option<sys::prudence_gp_t>,   // None: not taken
+}
+
+impl Cookie {
+    const OVER: Cookie = Cookie { threads: None, owned: None };
+
+    fn take(owned_exist: bool) -> Cookie {
+        // SAFETY: takes nothing; may be called in any thread.
+        let threads = Some(unsafe { sys::prudence_gp_start_poll() });
+        Cookie { threads, owned: owned_exist.then(take_owned) }
+    }
+
+    /// Looks at the readers. Looks for owned guards when the threads' sections are over.
+    fn is_over(&mut self, owned_exist: impl Fn() -> bool) -> bool {
+        if let Some(cookie) = self.threads {
+            // SAFETY: takes a cookie of the default domain.
+            if !unsafe { sys::prudence_gp_poll_state(cookie) } {
+                return false;
+            }
+            self.threads = None;
+        }
+        if !owned_exist() {
+            return true;
+        }
+        let cookie = *self.owned.get_or_insert_with(take_owned);
+        // SAFETY: takes a cookie of that domain.
+        unsafe { sys::prudence_domain_poll_state(owned_sections::domain(), cookie) }
+    }
+}
+
+fn take_owned() -> sys::prudence_gp_t {
+    // SAFETY: the domain lasts as long as the process.
+    unsafe { sys::prudence_domain_start_poll(owned_sections::domain()) }
+}
+
+/// Why [`Garbage::finish`] did not.
+pub(crate) enum Unfinished {
+    /// It would wait for itself.
+    Deadlock,
+    Late,
+}
+
+struct Patience {
+    deadline: Option<Instant>,
+    pause: Duration,
+}
+
+impl Patience {
+    fn wait(&mut self) -> Result<(), Unfinished> {
+        if self.deadline.map_or(false, |deadline| Instant::now() >= deadline) {
+            return Err(Unfinished::Late);
+        }
+        sleep(self.pause);
+        self.pause = LONGEST_PAUSE.min(self.pause * 2);
+        Ok(())
+    }
+}
+
+impl Garbage {
+    /// Garbage that lasts as long as the process.
+    pub(super) const fn new(limit: usize, most: usize) -> Garbage {
+        Garbage {
+            lanes: Lanes::new(),
+            news: News { events: AtomicUsize::new(0), ready: AtomicBool::new(false) },
+            limit: AtomicUsize::new(limit),
+            most,
+            next: AtomicPtr::new(ptr::null_mut()),
+            gate: AtomicU32::new(0),
+            process: UnsafeCell::new(0),
+            stages: UnsafeCell::new(Stages {
+                waiting: Chain::new(),
+                cookie: Cookie::OVER,
+                ready: Chain::new(),
+            }),
+            calling: AtomicUsize::new(0),
+            pending: AtomicUsize::new(0),
+            owned: AtomicBool::new(false),
+            references: AtomicUsize::new(1),
+        }
+    }
+
+    /// Garbage of a collector, with one reference.
+    pub(crate) fn of_collector(limit: usize, most: usize) -> NonNull<Garbage> {
+        NonNull::from(Box::leak(Box::new(Garbage::new(limit, most))))
+    }
+
+    pub(crate) fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Relaxed)
+    }
+
+    /// How many entries wait in bags that are closed.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.load(Relaxed)
+    }
+
+    // ------------------------------------------------------------------------------------ adding
+
+    /// Calls the entry when all sections that are open now have ended, inside a call on this garbage.
+    ///
+    /// # Safety
+    ///
+    /// A thread that has the collector may call the entry, until the collector ends.
+    #[inline]
+    pub(crate) unsafe fn add(&self, entry: Entry) {
+        let lane = self.lanes.own();
+        let bag = lane.take().unwrap_or_else(|| Bag::new(self.limit()));
+        // SAFETY: a bag that is in no lane is this thread's. It was not full in its lane.
+        let full = unsafe { Bag::push(bag, entry) };
+        if full || !lane.put(bag) {
+            // SAFETY: as above.
+            unsafe { self.close(bag) }
+            self.collect_outside();
+        }
+    }
+
+    /// Pushes a bag on `next`. Release: whoever takes it sees the entries, and what was unlinked before
+    /// them.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the bag, which is not empty.
+    #[cold]
+    unsafe fn close(&self, bag: NonNull<Bag>) {
+        // SAFETY: as the caller promises, until the exchange.
+        unsafe {
+            self.pending.fetch_add(Bag::count(bag), Relaxed);
+            let mut newest = self.next.load(Relaxed);
+            loop {
+                (*bag.as_ptr()).next = newest;
+                match self.next.compare_exchange_weak(newest, bag.as_ptr(), Release, Relaxed) {
+                    Ok(_) => break,
+                    Err(found) => newest = found,
+                }
+            }
+        }
+        self.news.events.fetch_add(1, SeqCst);
+    }
+
+    fn close_lane(&self, lane: &Lane) {
+        let bag = match lane.take_if_any() {
+            Some(bag) => bag,
+            None => return,
+        };
+        // SAFETY: a bag that is in no lane is this thread's.
+        unsafe {
+            if Bag::is_empty(bag) {
+                return Bag::put_back_or_free(bag, lane);
+            }
+            match Bag::split(bag) {
+                Some(small) => {
+                    Bag::put_back_or_free(bag, lane);
+                    self.close(small);
+                }
+                None => self.close(bag),
+            }
+        }
+    }
+
+    /// Closes this thread's bag, so that its entries do not wait for others.
+    pub(crate) fn close_own(&self) {
+        self.close_lane(self.lanes.own());
+    }
+
+    /// Closes all bags.
+    pub(crate) fn close_all(&self) {
+        self.lanes.all().iter().for_each(|lane| self.close_lane(lane));
+    }
+
+    // ----------------------------------------------------------------------------------- calling
+
+    /// For [`look`](Garbage::look), when a guard has begun.
+    #[inline]
+    pub(crate) fn events(&self) -> usize {
+        self.news.events.load(Relaxed)
+    }
+
+    /// Calls what is ready, when a thread's last guard has ended, which noted `seen` events.
+    #[inline]
+    pub(crate) fn look(&self, seen: usize) {
+        if self.news.events.load(Relaxed) != seen || self.news.ready.load(Relaxed) {
+            self.collect();
+        }
+    }
+
+    /// Calls what is ready, unless this thread has guards, because then its last one does.
+    pub(crate) fn collect_outside(&self) {
+        if !thread::is_pinned() {
+            self.collect();
+        }
+    }
+
+    #[cold]
+    fn collect(&self) {
+        if calling::depth(self) != 0 {
+            return; // the outer call goes on until nothing is ready
+        }
+        for _ in 0..if self.most == usize::MAX { usize::MAX } else { ROUNDS } {
+            let (chain, events) = match self.enter_or_tell() {
+                Some(mut stages) => (stages.take_some(), stages.known),
+                None => return,
+            };
+            let goes_on = !chain.is_empty() && self.most == usize::MAX;
+            self.call(chain);
+            if !goes_on && self.news.events.load(SeqCst) == events {
+                return;
+            }
+        }
+    }
+
+    /// Calls a chain whose bags [`Held::begin`] has counted.
+    fn call(&self, chain: Chain) {
+        if chain.is_empty() {
+            return;
+        }
+        let count = calling::during(self, || chain.call(self));
+        self.pending.fetch_sub(count, Relaxed);
+        self.calling.fetch_sub(1, Release);
+    }
+
+    /// Waits until everything that was added before has been called, by this thread or others.
+    pub(crate) fn finish(&self, deadline: Option<Instant>) -> Result<(), Unfinished> {
+        // SAFETY: takes nothing; may be called in any thread.
+        if unsafe { sys::prudence_read_lock_held() } || calling::depth(self) != 0 {
+            return Err(Unfinished::Deadlock);
+        }
+        self.close_all();
+        let found = self.take_finished(&mut Patience { deadline, pause: PAUSE });
+        let finished = found.map(|chain| self.call(chain));
+        self.collect(); // others found the gate held
+        finished
+    }
+
+    /// Takes everything that was closed, when it is over and nobody calls entries.
+    fn take_finished(&self, patience: &mut Patience) -> Result<Chain, Unfinished> {
+        let mut stages = loop {
+            match self.enter() {
+                Some(stages) => break stages,
+                None => patience.wait()?,
+            }
+        };
+        // Acquire: what others have called is over, also for the caller.
+        while self.calling.load(Acquire) != 0 {
+            patience.wait()?;
+        }
+        stages.gather();
+        while !stages.is_over() {
+            patience.wait()?;
+        }
+        Ok(stages.take_all())
+    }
+
+    /// Calls everything that was deferred, and what that defers, without waiting for readers.
+    ///
+    /// # Safety
+    ///
+    /// There are no readers, and no other thread uses the garbage.
+    pub(crate) unsafe fn call_all(&self) {
+        loop {
+            self.close_all();
+            let mut chain = Chain::new();
+            // SAFETY: as the caller promises, no other thread is at the cells.
+            unsafe {
+                let stages = &mut *self.stages.get();
+                chain.append(stages.ready.take_all());
+                chain.append(stages.waiting.take_all());
+                chain.append(Chain::of_stack(self.next.swap(ptr::null_mut(), Acquire)));
+            }
+            if chain.is_empty() {
+                return;
+            }
+            self.calling.fetch_add(1, Relaxed);
+            self.call(chain);
+        }
+    }
+
+    // --------------------------------------------------------------------------------- the gate
+
+    /// Takes the gate. If another thread has it, that one looks once more when it lets the gate go.
+    fn enter_or_tell(&self) -> Option<Held<'_>> {
+        self.enter().or_else(|| {
+            self.news.events.fetch_add(1, SeqCst);
+            self.enter()
+        })
+    }
+
+    /// Takes the gate; `None` if another thread has it.
+    fn enter(&self) -> Option<Held<'_>> {
+        let own = process::id();
+        if let Err(holder) = self.gate.compare_exchange(0, own, SeqCst, SeqCst) {
+            // A process that was forked takes it from a thread of its parent.
+            if holder == own || self.gate.compare_exchange(holder, own, SeqCst, SeqCst).is_err() {
+                return None;
+            }
+        }
+        // SAFETY: this thread has the gate.
+        let last = unsafe { ptr::replace(self.process.get(), own) };
+        if last != own && last != 0 {
+            self.calling.store(calling::depth(self), Relaxed); // other threads' calls stayed behind
+        }
+        Some(Held { garbage: self, known: 0 })
+    }
+
+    // ------------------------------------------------------------------------------ owned guards
+
+    /// Says that an owned guard is about to be made. Whoever adds an entry of something that the guard
+    /// may find sees that.
+    pub(crate) fn expect_owned(&self) {
+        self.owned.store(true, Relaxed);
+        fence(SeqCst); // between this store and what the guard loads; pairs with `expects_owned`
+    }
+
+    /// Returns whether owned guards may find what the caller has unlinked.
+    #[inline]
+    pub(crate) fn expects_owned(&self) -> bool {
+        fence(SeqCst); // between the unlinking and this load; pairs with `expect_owned`
+        self.owned.load(Relaxed)
+    }
+
+    // -------------------------------------------------------------------------------- references
+
+    /// Takes a reference, which [`release`](Garbage::release) gives back.
+    pub(crate) fn keep(&self) {
+        self.references.fetch_add(1, Relaxed);
+    }
+
+    /// Gives a reference back. The last one calls everything that waits.
+    ///
+    /// # Safety
+    ///
+    /// The caller has one, and does not use the garbage afterwards. Guards have references.
+    pub(crate) unsafe fn release(garbage: NonNull<Garbage>) {
+        // SAFETY: as the caller promises. Those of `Garbage::new` have one that nobody gives back.
+        unsafe {
+            if garbage.as_ref().references.fetch_sub(1, Release) == 1 {
+                fence(Acquire);
+                garbage.as_ref().call_all();
+                drop(Box::from_raw(garbage.as_ptr()));
+            }
+        }
+    }
+}
+
+/// The gate of a garbage, held by this thread.
+struct Held<'a> {
+    garbage: &'a Garbage,
+    /// Events that this thread has looked for. Bags that were closed later have others.
+    known: usize,
+}
+
+impl Held<'_> {
+    /// Moves bags on, and takes some that are ready for [`Garbage::call`].
+    fn take_some(&mut self) -> Chain {
+        self.known = self.garbage.news.events.load(SeqCst);
+        for _ in 0..LOOKS {
+            if !self.waiting.is_empty() {
+                if !self.is_over() {
+                    break;
+                }
+                let over = self.waiting.take_all();
+                self.ready.append(over);
+            }
+            if !self.take_next() {
+                break;
+            }
+            self.cookie = Cookie::take(self.garbage.owned.load(Relaxed));
+            self.garbage.news.events.fetch_add(1, SeqCst);
+            self.known = self.known.wrapping_add(1);
+        }
+        let most = self.garbage.most;
+        let chain = self.ready.take(most);
+        self.garbage.news.ready.store(!self.ready.is_empty(), Relaxed);
+        self.begin(chain)
+    }
+
+    /// Appends what was closed to `waiting`, whose cookie the caller renews. Returns whether there was
+    /// anything. Acquire: see `close`.
+    fn take_next(&mut self) -> bool {
+        let newest = self.garbage.next.swap(ptr::null_mut(), Acquire);
+        // SAFETY: bags that were taken from the stack are this thread's.
+        self.waiting.append(unsafe { Chain::of_stack(newest) });
+        !newest.is_null()
+    }
+
+    /// Lets all bags wait for sections that are open now.
+    fn gather(&mut self) {
+        self.take_next();
+        self.cookie = Cookie::take(self.garbage.owned.load(Relaxed));
+    }
+
+    fn is_over(&mut self) -> bool {
+        let garbage = self.garbage;
+        self.cookie.is_over(|| garbage.owned.load(Relaxed))
+    }
+
+    /// Takes all bags, after [`is_over`](Held::is_over), for [`Garbage::call`].
+    fn take_all(&mut self) -> Chain {
+        let mut chain = self.ready.take_all();
+        chain.append(self.waiting.take_all());
+        self.garbage.news.ready.store(false, Relaxed);
+        self.begin(chain)
+    }
+
+    fn begin(&self, chain: Chain) -> Chain {
+        self.garbage.calling.fetch_add(!chain.is_empty() as usize, Relaxed);
+        chain
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Stages;
+
+    fn deref(&self) -> &Stages {
+        // SAFETY: this thread has the gate.
+        unsafe { &*self.garbage.stages.get() }
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Stages {
+        // SAFETY: this thread has the gate.
+        unsafe { &mut *self.garbage.stages.get() }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.garbage.gate.store(0, SeqCst);
+    }
+}

@@ -128,11 +128,12 @@ template <class T> class cache
     cache(const cache &) = delete;
     cache &operator=(const cache &) = delete;
 
-    // Waits for retired objects and their destructors. The library reports objects that live, or a
-    // section around this, and keeps the cache for the rest of the process.
+    // Waits for retired objects and their destructors. In a section, a callback or the destructor of
+    // an object of another cache, nothing can wait: then a thread of the library ends the cache soon.
+    // The library reports objects that live, and keeps the cache for the rest of the process.
     ~cache()
     {
-        static_cast<void>(prudence_cache_destroy(cache_));
+        static_cast<void>(prudence_cache_destroy_later(cache_));
     }
 
     // Makes an object. Throws std::bad_alloc, or what the constructor throws.

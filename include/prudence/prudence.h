@@ -317,6 +317,14 @@ PRUDENCE_API int prudence_cache_barrier_timed(struct prudence_cache *cache, uint
  */
 PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 
+/*
+ * Works like prudence_cache_destroy, but where that would return EDEADLK (in a destructor, a
+ * section, a callback), returns 0, and a thread of the library destroys the cache later. Live
+ * objects are reported then. For destructors of C++ and Rust, which may run anywhere: a cache may
+ * belong to an object of another cache.
+ */
+PRUDENCE_API int prudence_cache_destroy_later(struct prudence_cache *cache);
+
 /* ------------------------------------------------------------ objects of any size of one domain */
 
 /*

@@ -208,6 +208,37 @@ TEST_F(cache, a_domain_of_ones_own)
     EXPECT_EQ(prudence_domain_destroy(domain), 0);
 }
 
+// Returns how many caches have the name.
+int caches_called(const std::string &name)
+{
+    prudence_walk walk = PRUDENCE_WALK_INIT;
+    struct prudence_cache_stats stats;
+    int count = 0;
+
+    while (prudence_next_cache(&walk, &stats) == 0)
+        count += stats.name == name;
+    return count;
+}
+
+TEST_F(cache, a_cache_in_an_object_of_a_cache_ends)
+{
+    struct owner {
+        prudence::cache<counted> inner{"inner"};
+    };
+    constexpr int owners = 100;
+    prudence::cache<owner> outer("outer");
+
+    for (int i = 0; i < owners; i++) {
+        auto one = outer.make();
+
+        one->inner.retire(one->inner.make(i));
+        outer.retire(std::move(one));
+    }
+    while (caches_called("inner"))
+        std::this_thread::yield();
+    EXPECT_EQ(destroyed, owners);
+}
+
 TEST_F(cache, many_threads_lose_nothing)
 {
     constexpr int each = 3000;

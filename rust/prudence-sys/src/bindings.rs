@@ -719,6 +719,7 @@ extern "C" {
     pub fn prudence_cache_create(name: *const c_char, object_size: usize, attr: *const prudence_cache_attr) -> *mut prudence_cache;
     pub fn prudence_cache_create_blocks(name: *const c_char, domain: *mut prudence_domain) -> *mut prudence_cache;
     pub fn prudence_cache_destroy(cache: *mut prudence_cache) -> c_int;
+    pub fn prudence_cache_destroy_later(cache: *mut prudence_cache) -> c_int;
     pub fn prudence_cache_free(cache: *mut prudence_cache, object: *mut c_void);
     pub fn prudence_cache_free_bulk(cache: *mut prudence_cache, count: usize, objects: *mut *mut c_void);
     pub fn prudence_cache_free_deferred(cache: *mut prudence_cache, object: *mut c_void);

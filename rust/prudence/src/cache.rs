@@ -57,9 +57,10 @@ unsafe extern "C" fn destroy<T>(memory: *mut c_void, _: *mut c_void) {
 /// A slab cache for values of type `T`. Values of a cache lie together in memory; statistics and tools
 /// name the cache.
 ///
-/// Dropping a cache waits until the values that were retired have been dropped. If values are live
-/// then, the library reports that and keeps the cache for the rest of the process; so it does
-/// if this thread is pinned, because then nothing can wait.
+/// Dropping a cache waits until the values that were retired have been dropped. While this thread is
+/// pinned, or is in the drop of a value of another cache, nothing can wait: then a thread of the library
+/// ends the cache soon. If values are live then, the library reports that and keeps the cache for the
+/// rest of the process.
 ///
 /// ```
 /// let numbers = prudence::Cache::new("numbers")?;
@@ -215,8 +216,8 @@ impl<T> Cache<T> {
 
 impl<T> Drop for Cache<T> {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the cache. If the library refuses, live and deferred values keep it.
-        unsafe { sys::prudence_cache_destroy(self.raw.as_ptr()) };
+        // SAFETY: nobody else has the cache. If values are live, the library keeps it.
+        unsafe { sys::prudence_cache_destroy_later(self.raw.as_ptr()) };
     }
 }
 

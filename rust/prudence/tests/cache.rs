@@ -210,6 +210,22 @@ fn a_failed_exchange_gives_the_box_back() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore)] // the stand-in for the library ends no cache later
+fn a_cache_in_a_value_of_a_cache_ends() {
+    let census = Census::new();
+    let outer = Cache::new("outer").unwrap();
+    for number in 0..100 {
+        let inner = Cache::new("inner").unwrap();
+        inner.retire(inner.make(Counted::new(&census, number)));
+        outer.retire(outer.make(inner));
+    }
+    outer.barrier().unwrap();
+    while census.counts() != (100, 100) {
+        std::thread::yield_now(); // a thread of the library ends the inner ones
+    }
+}
+
+#[test]
 fn waits_that_could_not_end_are_refused() {
     let cache = Cache::new("refused").unwrap();
     let guard = epoch::pin();

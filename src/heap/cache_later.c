@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Caches that end where nothing may wait for them: in destructors of C++ and Rust, whose authors
+ * cannot choose the place. A table may be an element of a table.
+ *
+ * The cache has room for the head of a callback in its own domain. When that runs, everything that
+ * was deferred before has had a grace period. If objects still wait then, because their batch was
+ * closed later or their destructor is about to run elsewhere, the callback queues itself anew, so
+ * it never waits in the thread of callbacks. Nobody else uses a cache that is to end.
+ */
+#include <errno.h>
+
+#include <prudence/call.h>
+
+#include "gp/user/domain.h"
+#include "heap/cache_life.h"
+#include "heap/caches.h"
+#include "rcu/destruct.h"
+#include "rcu/may_wait.h"
+#include "slab/cache.h"
+#include "slab/cpu_cache.h"
+#include "slab/latent_cache.h"
+#include "slab/misuse.h"
+#include "slab/node.h"
+#include "slab/reclaim/drain.h"
+
+static const char what[] = "prudence_cache_destroy_later";
+
+_Static_assert(sizeof(struct prudence_head) == sizeof(((struct prudence_cache *)NULL)->later),
+               "room for the head");
+
+static bool cache_may_end_now(const struct prudence_cache *cache)
+{
+    if (cache_body_of(cache)->destructor)
+        return !destruct_here() && gp_may_wait();
+    return gp_may_wait_for(cache->domain);
+}
+
+/* Runs the destructors of safe objects. Returns whether none waits for readers any more. */
+static bool is_settled(struct prudence_cache *cache)
+{
+    unsigned latent = 0;
+    uint64_t bytes = 0;
+
+    if (cache_is_cold(cache))
+        return true; /* the objects that wait are in slabs of others */
+    drain_cache(cache, true);
+    if (cache->body->destructor) {
+        while (destruct_some(cache, true, DESTRUCT_BOTH_EPOCHS))
+            ;
+        drain_cache(cache, true);
+        if (destruct_pending(cache))
+            return false;
+    }
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        latent += latent_cache_count(cpu_cache_of(cache, i));
+    for (unsigned i = 0; i < os_node_count(); i++)
+        latent += node_latent_objects(&cache->body->nodes[i], &bytes);
+    return !latent;
+}
+
+static void end_or_wait(struct prudence_head *head);
+
+/* A domain whose grace periods the library ends by itself; if the cache's is none, its objects have
+ * to be looked at now and then. */
+static void call_later(struct prudence_cache *cache)
+{
+    struct prudence_domain *domain = cache->domain;
+
+    if (domain->kind == PRUDENCE_DOMAIN_HAZARD || domain->kind == PRUDENCE_DOMAIN_SET)
+        domain = &prudence_default;
+    prudence_domain_call(domain, (struct prudence_head *)cache->later, end_or_wait);
+}
+
+static void end_or_wait(struct prudence_head *head)
+{
+    struct prudence_cache *cache =
+        (struct prudence_cache *)((char *)head - offsetof(struct prudence_cache, later));
+
+    if (is_settled(cache))
+        caches_destroy(cache, what, __builtin_return_address(0));
+    else
+        call_later(cache);
+}
+
+int prudence_cache_destroy_later(struct prudence_cache *cache)
+{
+    if (!cache)
+        return EINVAL;
+    cache_require(cache, what);
+    if (os_lock_forking || cache_may_end_now(cache))
+        return caches_destroy(cache, what, __builtin_return_address(0));
+    drain_cache(cache, false); /* closes the batches, so that their grace period begins */
+    call_later(cache);
+    return 0;
+}

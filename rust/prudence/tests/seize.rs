@@ -34,6 +34,20 @@ fn a_collector_that_is_dropped_reclaims_everything() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore)] // only the library has statistics; miri looks for leaks itself
+fn collectors_leave_no_memory() {
+    let census = Census::new();
+    let before = common::objects_live();
+    for number in 0..10_000 {
+        let collector = Collector::new();
+        // SAFETY: a box that nobody else has.
+        unsafe { collector.retire(counted(&census, number), reclaim::boxed) };
+        collector.enter().flush(); // the bag is empty afterwards
+    }
+    assert!(common::objects_live() < before + 5_000); // other tests of this program have some
+}
+
+#[test]
 fn values_may_borrow_what_outlives_the_collector() {
     let drops = Cell::new(0);
     struct Borrows<'a>(&'a Cell<i32>);

@@ -85,8 +85,16 @@ impl Bag {
     pub(super) unsafe fn put_back_or_free(bag: NonNull<Bag>, lane: &Lane) {
         if !lane.put(bag) {
             // SAFETY: as the caller promises.
-            unsafe { sys::prudence_free(bag.as_ptr().cast()) }
+            unsafe { Bag::free(bag) }
         }
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the bag, whose entries have been moved out.
+    pub(super) unsafe fn free(bag: NonNull<Bag>) {
+        // SAFETY: `new` allocated it.
+        unsafe { sys::prudence_free(bag.as_ptr().cast()) }
     }
 
     /// Moves the entries to a bag that has room for no more, if that saves memory. Otherwise returns
@@ -122,7 +130,7 @@ impl Bag {
             for index in 0..count {
                 Bag::place(bag, index).read().call(garbage);
             }
-            sys::prudence_free(bag.as_ptr().cast());
+            Bag::free(bag);
             count
         }
     }

@@ -43,6 +43,15 @@ impl Lanes {
     }
 }
 
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        for bag in self.all.iter().filter_map(Lane::take) {
+            // SAFETY: a bag that is in no lane is this thread's. `Garbage::call_all` has left no entries.
+            unsafe { Bag::free(bag) }
+        }
+    }
+}
+
 impl Lane {
     /// Takes the bag, if there is one.
     #[inline]

@@ -12,6 +12,7 @@
 mod bag;
 mod calling;
 mod entry;
+mod forks;
 mod lanes;
 mod stages;
 

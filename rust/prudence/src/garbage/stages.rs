@@ -24,12 +24,12 @@
 use super::bag::{Bag, Chain};
 use super::calling;
 use super::entry::Entry;
+use super::forks::process;
 use super::lanes::{Lane, Lanes};
 use crate::{owned_sections, thread};
 use prudence_sys as sys;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::process;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{fence, AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 use std::thread::sleep;
@@ -384,7 +384,7 @@ impl Garbage {
 
     /// Takes the gate; `None` if another thread has it.
     fn enter(&self) -> Option<Held<'_>> {
-        let own = process::id();
+        let own = process();
         if let Err(holder) = self.gate.compare_exchange(0, own, SeqCst, SeqCst) {
             // A process that was forked takes it from a thread of its parent.
             if holder == own || self.gate.compare_exchange(holder, own, SeqCst, SeqCst).is_err() {

@@ -31,6 +31,16 @@
 namespace prudence
 {
 
+/*
+ * Of a module's own: the program, and each shared library, has a variable or function of its own
+ * even if the libraries are linked without hidden symbols. PRUDENCE_IS_UNLOADABLE says that this
+ * code may be part of a shared library, which may be unloaded before the program ends.
+ */
+#define PRUDENCE_MODULE_OWN __attribute__((visibility("hidden")))
+#if defined(__PIC__) && !defined(__PIE__)
+#define PRUDENCE_IS_UNLOADABLE 1
+#endif
+
 namespace detail
 {
 

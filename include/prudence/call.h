@@ -16,7 +16,8 @@
  * The conventions of <prudence/prudence.h> apply. Fork: the child also has the parent's callbacks,
  * except one that was running on another thread. They run once the child calls prudence_call or a
  * barrier; no thread is started before. Exit: callbacks that still wait do not run. A program that
- * needs them to run calls prudence_barrier() first.
+ * needs them to run calls prudence_barrier() first. A module is unloaded only after
+ * prudence_barrier_nested().
  */
 #ifndef PRUDENCE_CALL_H
 #define PRUDENCE_CALL_H
@@ -80,6 +81,14 @@ PRUDENCE_API int prudence_domain_call_around(struct prudence_domain *domain, uns
  */
 PRUDENCE_API int prudence_barrier(void);
 PRUDENCE_API int prudence_domain_barrier(struct prudence_domain *domain);
+
+/*
+ * Works like prudence_barrier, and goes on while callbacks of the default domain wait that those
+ * have queued, but not more than 100 times. So when a module is about to be unloaded, and its other
+ * threads have ended, none of its callbacks is left. Where prudence_barrier returns an error, this
+ * does so without a report. For destructors of C++, which may run anywhere (<prudence/rcu.hpp>).
+ */
+PRUDENCE_API int prudence_barrier_nested(void);
 
 /*
  * Works like prudence_domain_barrier, but returns ETIMEDOUT if callbacks still wait or run after

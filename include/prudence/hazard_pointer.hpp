@@ -21,9 +21,11 @@
 #include <prudence/rcu.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #if defined(__has_include) && __has_include(<version>)
@@ -35,6 +37,43 @@
 
 namespace prudence
 {
+
+namespace detail
+{
+
+// Works as callbacks_end, for deleters of hazard_pointer_obj_base. The first of the two waits for
+// nobody; the last one waits up to a second for hazard pointers that name objects.
+struct hazards_end {
+    explicit hazards_end(unsigned milliseconds) noexcept : patience(milliseconds)
+    {
+    }
+    hazards_end(const hazards_end &) = delete;
+    hazards_end &operator=(const hazards_end &) = delete;
+    ~hazards_end()
+    {
+        // Twice, for what deleters retire.
+        for (unsigned i = 0; prudence_hazard_reclaim() + prudence_hazard_reclaim() && i < patience;
+             i++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+
+    unsigned patience;
+};
+
+#if defined(PRUDENCE_IS_UNLOADABLE)
+PRUDENCE_MODULE_OWN inline hazards_end last_hazards_end(1000);
+#endif
+
+PRUDENCE_MODULE_OWN inline void retire(prudence_hazard_head *head, const void *object,
+                                       std::size_t size,
+                                       void (*run)(prudence_hazard_head *)) noexcept
+{
+    static const hazards_end first_hazards_end(0);
+
+    prudence_hazard_retire(head, object, size, run);
+}
+
+} // namespace detail
 
 // Base of an object that hazard pointers protect, and that retires itself. T may be incomplete until
 // retire() is called.
@@ -49,7 +88,7 @@ template <class T, class D = std::default_delete<T>> class hazard_pointer_obj_ba
                       "T derives from hazard_pointer_obj_base<T, D>");
         static_assert(std::is_move_assignable_v<D>, "retire() keeps the deleter in the object");
         prudence_retired_.deleter() = std::move(d);
-        prudence_hazard_retire(&prudence_retired_, static_cast<T *>(this), sizeof(T), run);
+        detail::retire(&prudence_retired_, static_cast<T *>(this), sizeof(T), run);
     }
 
   protected:

@@ -226,6 +226,36 @@ template <class D, class Head> struct retired_part<D, Head, false> : Head {
     D kept;
 };
 
+/*
+ * When the program ends, or a shared library is unloaded, waits for the deleters of what was
+ * retired. There are two of these for each module. One is made by the first retirement, so it ends
+ * before all static objects that are older, which deleters may use. The other is older than the
+ * static objects of files that include this header, so it ends after them, when a shared library's
+ * code is about to go.
+ */
+struct callbacks_end {
+    callbacks_end() noexcept
+    {
+    }
+    callbacks_end(const callbacks_end &) = delete;
+    callbacks_end &operator=(const callbacks_end &) = delete;
+    ~callbacks_end()
+    {
+        static_cast<void>(prudence_barrier_nested());
+    }
+};
+
+#if defined(PRUDENCE_IS_UNLOADABLE)
+PRUDENCE_MODULE_OWN inline callbacks_end last_callbacks_end;
+#endif
+
+PRUDENCE_MODULE_OWN inline void call(prudence_head *head, void (*run)(prudence_head *)) noexcept
+{
+    static const callbacks_end first_callbacks_end;
+
+    prudence_call(head, run);
+}
+
 // What is kept for an object without a head.
 template <class T, class D> struct retirement : retired_part<D> {
     retirement(T *p, D &&d) : retired_part<D>(std::move(d)), object(p)
@@ -266,7 +296,7 @@ template <class T, class D> void retire_by_callback(place memory, T *object, D &
         ::new (memory.get()) retirement<T, D>(object, std::move(d)); // NOLINT: moved by its type
 
     static_cast<void>(memory.release());
-    prudence_call(kept, retirement<T, D>::run);
+    detail::call(kept, retirement<T, D>::run);
 }
 
 } // namespace detail
@@ -286,7 +316,7 @@ template <class T, class D = std::default_delete<T>> class rcu_obj_base
         if (detail::retire_memory<T, D>(static_cast<T *>(this)))
             return;
         prudence_retired_.deleter() = std::move(d);
-        prudence_call(&prudence_retired_, run);
+        detail::call(&prudence_retired_, run);
     }
 
   protected:
@@ -367,11 +397,15 @@ template <class T, class D = std::default_delete<T>> class rcu_ptr
     rcu_ptr(const rcu_ptr &) = delete;
     rcu_ptr &operator=(const rcu_ptr &) = delete;
 
-    // Retires the object. If there is no memory for that, waits for readers instead.
+    // Waits for readers, and ends the object and those that were published before, so a deleter may
+    // use what was made before the rcu_ptr. If only memory has to be freed, nothing waits. In a
+    // section, a callback or a destructor of a cache nothing can wait: they are retired.
     ~rcu_ptr()
     {
-        if (object_)
-            retire(reserve_to_end(), object_);
+        if (!object_ || detail::retire_memory<T, D>(object_))
+            return;
+        retire(reserve_to_end(), object_);
+        static_cast<void>(prudence_barrier_nested());
     }
 
     // The object, which lives until the guard ends, or nullptr.

@@ -77,7 +77,7 @@ class reclaimer
 
         static_cast<void>(memory.release());
         pending_.fetch_add(1, std::memory_order_relaxed); // a count, which orders nothing
-        prudence_call(kept, record::arrive);
+        detail::call(kept, record::arrive);
     }
 
     // Ends up to `most` objects whose readers have left. Returns their number. Never waits.

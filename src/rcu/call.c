@@ -24,6 +24,7 @@
 #include "rcu/callback_queue.h"
 #include "rcu/callback_wait.h"
 #include "rcu/callback_worker.h"
+#include "rcu/destruct.h"
 #include "rcu/may_wait.h"
 #include "slab/reclaim/wait.h"
 
@@ -198,6 +199,23 @@ int prudence_barrier(void)
 {
     process_start();
     return barrier(&prudence_default, 0, "prudence_barrier", __builtin_return_address(0));
+}
+
+int prudence_barrier_nested(void)
+{
+    struct callback_queue *queue;
+    int error = 0;
+
+    process_start();
+    queue = callback_queue_of(&prudence_default);
+    if (os_lock_forking)
+        return EBUSY;
+    if (destruct_here() || callback_here() || !gp_may_wait())
+        return EDEADLK;
+    for (unsigned round = 0; !error && round < 100 && callback_queue_waits(queue); round++)
+        error =
+            barrier(&prudence_default, 0, "prudence_barrier_nested", __builtin_return_address(0));
+    return error;
 }
 
 int prudence_domain_barrier(struct prudence_domain *domain)

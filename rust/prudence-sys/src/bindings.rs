@@ -711,6 +711,7 @@ extern "C" {
     pub fn prudence_alignof(type_: *const c_char) -> usize;
     pub fn prudence_assign_pointer_at(place: *mut *mut c_void, value: *mut c_void);
     pub fn prudence_barrier() -> c_int;
+    pub fn prudence_barrier_nested() -> c_int;
     pub fn prudence_cache_alloc(cache: *mut prudence_cache) -> *mut c_void;
     pub fn prudence_cache_alloc_block(cache: *mut prudence_cache, size: usize, zeroed: *mut bool) -> *mut c_void;
     pub fn prudence_cache_alloc_bulk(cache: *mut prudence_cache, count: usize, objects: *mut *mut c_void) -> usize;

@@ -18,8 +18,11 @@
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
+#include <functional>
 #include <memory>
 #include <new>
+#include <stdexcept>
+#include <system_error>
 #include <type_traits>
 
 #if defined(__has_include)
@@ -47,15 +50,63 @@ namespace detail
 // What prudence_malloc() aligns every object to.
 inline constexpr std::size_t default_alignment = 16;
 
-// Without exceptions the process ends instead.
-template <class E> [[noreturn]] void fail()
+/*
+ * These throw. libstdc++ has functions for that, which throw even if they are called by code that
+ * is compiled without exceptions. So all files of a program have the same definition of what calls
+ * these, whatever exceptions they are compiled with. With other standard libraries, and older ones,
+ * the process ends where there are no exceptions, and all files of a program must agree.
+ */
+#if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE >= 11
+[[noreturn]] inline void fail_to_allocate()
+{
+    std::__throw_bad_alloc();
+}
+[[noreturn]] inline void fail_by_length()
+{
+    std::__throw_bad_array_new_length();
+}
+[[noreturn]] inline void fail_by_limit(const char *what)
+{
+    std::__throw_length_error(what);
+}
+[[noreturn]] inline void fail_by_argument(const char *what)
+{
+    std::__throw_invalid_argument(what);
+}
+[[noreturn]] inline void fail_with(int error)
+{
+    std::__throw_system_error(error);
+}
+#else
+template <class E, class... Arguments> [[noreturn]] void fail(Arguments... arguments)
 {
 #if defined(__cpp_exceptions)
-    throw E();
+    throw E(arguments...);
 #else
     std::abort();
 #endif
 }
+[[noreturn]] inline void fail_to_allocate()
+{
+    fail<std::bad_alloc>();
+}
+[[noreturn]] inline void fail_by_length()
+{
+    fail<std::bad_array_new_length>();
+}
+[[noreturn]] inline void fail_by_limit(const char *what)
+{
+    fail<std::length_error>(what);
+}
+[[noreturn]] inline void fail_by_argument(const char *what)
+{
+    fail<std::invalid_argument>(what);
+}
+[[noreturn]] inline void fail_with(int error)
+{
+    fail<std::system_error>(error, std::ref(std::generic_category()));
+}
+#endif
 
 // Calls the new-handler, as operator new does. Throws if there is none.
 inline void handle_no_memory()
@@ -63,7 +114,7 @@ inline void handle_no_memory()
     if (std::new_handler handler = std::get_new_handler())
         handler();
     else
-        fail<std::bad_alloc>();
+        fail_to_allocate();
 }
 
 // Returns what `find` returns, which is not null.
@@ -112,7 +163,7 @@ template <class T> class allocator
     [[nodiscard]] T *allocate(std::size_t count)
     {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
-            detail::fail<std::bad_array_new_length>();
+            detail::fail_by_length();
         return static_cast<T *>(detail::allocate(count * sizeof(T), alignof(T)));
     }
 

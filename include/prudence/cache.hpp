@@ -55,17 +55,6 @@ template <class T> void destroy_in_cache(void *object, void *)
         static_cast<T *>(object)->~T();
 }
 
-[[noreturn]] inline void fail_cache(const char *name, int error)
-{
-#if defined(__cpp_exceptions)
-    throw std::system_error(error, std::generic_category(), name);
-#else
-    static_cast<void>(name);
-    static_cast<void>(error);
-    std::abort(); // the library has reported the cause
-#endif
-}
-
 // Returns the time that is left; 0: none.
 template <class Clock, class Duration>
 [[nodiscard]] std::uint64_t
@@ -85,6 +74,7 @@ template <class T> class cache
 {
     static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a cache has objects of one type");
     static_assert(std::is_nothrow_destructible_v<T>, "nobody could catch what a destructor throws");
+    static_assert(sizeof(T) <= 32768, "a cache has objects of 32768 bytes at most");
     static_assert(alignof(T) <= 4096, "a cache aligns objects to 4096 bytes at most");
 
   public:
@@ -108,7 +98,7 @@ template <class T> class cache
     static constexpr bool only_memory = std::is_trivially_destructible_v<T>;
 
     // `name` is in statistics and messages; `domain` is whose readers see the objects. Throws
-    // std::system_error if the library refuses, with the library's error number.
+    // std::system_error if the library refuses, with the error number; the library has said why.
     explicit cache(const char *name, prudence_domain *domain = nullptr)
     {
         prudence_cache_attr attr = {};
@@ -122,7 +112,7 @@ template <class T> class cache
         }
         cache_ = prudence_cache_create(name, sizeof(T), &attr);
         if (!cache_)
-            detail::fail_cache(name ? name : "prudence::cache", errno);
+            detail::fail_with(errno);
     }
 
     cache(const cache &) = delete;
@@ -180,7 +170,7 @@ template <class T> class cache
     void barrier()
     {
         if (int error = prudence_cache_barrier(cache_))
-            detail::fail_cache("prudence_cache_barrier", error);
+            detail::fail_with(error);
     }
 
     // The same until a deadline. Returns whether the objects have ended. Destructors may run here,
@@ -191,7 +181,7 @@ template <class T> class cache
         int error = prudence_cache_barrier_timed(cache_, detail::nanoseconds_until(deadline));
 
         if (error && error != ETIMEDOUT)
-            detail::fail_cache("prudence_cache_barrier_timed", error);
+            detail::fail_with(error);
         return error == 0;
     }
 

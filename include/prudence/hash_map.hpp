@@ -82,7 +82,7 @@ class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
         attr.buckets = expected;
         table_ = prudence_hash_create(name, &attr);
         if (!table_)
-            detail::fail_cache(name, errno);
+            detail::fail_with(errno);
     }
 
     hash_map(const hash_map &) = delete;

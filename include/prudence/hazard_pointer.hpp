@@ -145,7 +145,7 @@ inline constexpr bool is_hazard_protectable =
         prudence_domain *made = prudence_domain_create("hazard", PRUDENCE_DOMAIN_HAZARD, nullptr);
 
         if (!made)
-            detail::fail<std::bad_alloc>();
+            detail::fail_to_allocate();
         return made;
     }();
 
@@ -154,7 +154,7 @@ inline constexpr bool is_hazard_protectable =
 
 // Names one object at a time, or none. It may be empty: then it can only be assigned, swapped and
 // destroyed. Used by one thread at a time; it may move to another.
-class hazard_pointer
+class [[nodiscard]] hazard_pointer
 {
   public:
     constexpr hazard_pointer() noexcept = default;

@@ -32,17 +32,6 @@
 namespace prudence
 {
 
-namespace detail
-{
-
-struct no_more_ids : std::length_error {
-    no_more_ids() : std::length_error("prudence::id_table: all identifiers are in use")
-    {
-    }
-};
-
-} // namespace detail
-
 template <class T> class id_table
 {
     using object = std::remove_const_t<T>;
@@ -63,7 +52,7 @@ template <class T> class id_table
         attr.ids_most = most;
         table_ = prudence_id_table_create(name, &attr);
         if (!table_)
-            detail::fail_cache(name, errno);
+            detail::fail_with(errno);
     }
 
     id_table(const id_table &) = delete;
@@ -116,7 +105,7 @@ template <class T> class id_table
         id_type id = 0;
 
         if (detail::with_memory([&] { return prudence_id_table_add(table_, fresh.get(), &id); }))
-            detail::fail<detail::no_more_ids>();
+            detail::fail_by_limit("prudence::id_table: all identifiers are in use");
         static_cast<void>(fresh.release());
         return id;
     }

@@ -194,7 +194,7 @@ template <class K, class V> class map : public detail::lookups<map<K, V>, K, V>
         attr.flags = kind::flags;
         map_ = prudence_map_create(name, &attr);
         if (!map_)
-            detail::fail_cache(name, errno);
+            detail::fail_with(errno);
     }
 
     map(const map &) = delete;

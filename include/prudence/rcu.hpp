@@ -177,8 +177,9 @@ template <class T, class D> bool retire_memory(T *object) noexcept
             const_cast<void *>(static_cast<const volatile void *>(object)));
 }
 
-// A head and a deleter, which takes no room if it has no members. The head is not copied with its
-// object, because a reader may copy an object whose head is in use.
+// A head and a deleter, which takes no room if it has no members. A copy of the object has a head
+// that nobody uses. It is copied like the rest, because C++26 says that the bases are trivially
+// copyable if the deleter is.
 template <class D, class Head = prudence_head, bool = std::is_empty_v<D> && !std::is_final_v<D>>
 struct retired_part : Head, private D {
     constexpr retired_part() noexcept(noexcept(D())) : Head(), D()
@@ -187,15 +188,6 @@ struct retired_part : Head, private D {
     explicit retired_part(D &&d) : Head(), D(std::move(d))
     {
     }
-    retired_part(const retired_part &other) : Head(), D(other)
-    {
-    }
-    retired_part &operator=(const retired_part &other)
-    {
-        D::operator=(other);
-        return *this;
-    }
-    ~retired_part() = default;
     D &deleter() noexcept
     {
         return *this;
@@ -208,15 +200,6 @@ template <class D, class Head> struct retired_part<D, Head, false> : Head {
     explicit retired_part(D &&d) : Head(), kept(std::move(d))
     {
     }
-    retired_part(const retired_part &other) : Head(), kept(other.kept)
-    {
-    }
-    retired_part &operator=(const retired_part &other)
-    {
-        kept = other.kept;
-        return *this;
-    }
-    ~retired_part() = default;
     D &deleter() noexcept
     {
         return kept;
@@ -359,7 +342,7 @@ void rcu_retire(T *p, D d = D(), rcu_domain & = rcu_default_domain())
 // ------------------------------------------------------------------- readers and writers
 
 // A region from here to the end of the scope.
-class guard
+class [[nodiscard]] guard
 {
   public:
     [[nodiscard]] guard() noexcept

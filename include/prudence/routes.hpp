@@ -47,12 +47,6 @@ inline std::uintptr_t routes_lookup(const prudence_routes *table,
     return prudence_routes_lookup_ipv6(table, address.data());
 }
 
-struct bad_prefix : std::invalid_argument {
-    bad_prefix() : std::invalid_argument("prudence::routes: a prefix is too long or has more bits")
-    {
-    }
-};
-
 } // namespace detail
 
 template <class T, prudence_routes_family Family = PRUDENCE_ROUTES_IPV4> class routes
@@ -81,7 +75,7 @@ template <class T, prudence_routes_family Family = PRUDENCE_ROUTES_IPV4> class r
         attr.prefixes = expected;
         table_ = prudence_routes_create(name, &attr);
         if (!table_)
-            detail::fail_cache(name, errno);
+            detail::fail_with(errno);
     }
 
     routes(const routes &) = delete;
@@ -224,7 +218,7 @@ template <class T, prudence_routes_family Family = PRUDENCE_ROUTES_IPV4> class r
             [&] { return prudence_routes_add(table_, &at, to(value), nullptr); });
 
         if (error == EINVAL)
-            detail::fail<detail::bad_prefix>();
+            detail::fail_by_argument("prudence::routes: a prefix is too long or has more bits");
         return error;
     }
 

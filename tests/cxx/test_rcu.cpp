@@ -178,7 +178,13 @@ TEST_F(rcu, a_deleter_that_only_moves)
     EXPECT_EQ(ended, 7);
 }
 
-TEST_F(rcu, a_copy_does_not_copy_the_head)
+struct plain : prudence::rcu_obj_base<plain> {
+    int value = 0;
+};
+static_assert(std::is_trivially_copyable_v<plain> && std::is_trivially_destructible_v<plain>,
+              "as C++26's rcu_obj_base, if the deleter is");
+
+TEST_F(rcu, a_copy_has_a_head_of_its_own)
 {
     node *one = new node(3);
     prudence::guard inside;

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 12
-"""Programs and plug-ins of C++ that end: what they have retired ends before what it uses, and before its code is unloaded."""
+"""Programs and plug-ins of C++: what they have retired ends before what it uses, and before its code is unloaded; files with and without
+exceptions have the same definitions."""
 
 import os
 import shutil
@@ -18,16 +19,23 @@ WAYS = {1: "rcu_ptr", 2: "rcu_retire", 3: "hazard pointers", 4: "tables in table
 COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 
 
-class Ends(unittest.TestCase):
+class Programs(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
     def compile(self, compiler, source, *words, to):
-        command = [compiler, "-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", *words, HERE / source, *LIBRARY,
-                   "-o", self.folder / to]
-        done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        libraries = () if "-c" in words else LIBRARY
+        return self.build(compiler, "-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", *words, HERE / source,
+                          *libraries, to=to)
+
+    def link(self, compiler, *objects):
+        return self.build(compiler, *objects, *LIBRARY, to="linked")
+
+    def build(self, *command, to):
+        done = subprocess.run([str(word) for word in (*command, "-o", self.folder / to)], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         return self.folder / to
 
@@ -45,6 +53,18 @@ class Ends(unittest.TestCase):
                         words.append("-fno-gnu-unique")  # or the C library keeps modules with inline variables for ever
                     plugin = self.compile(compiler, "plugin_retires.cpp", *words, to="plugin.so")
                     self.assertEqual(self.run_program(host, plugin), (0, "ok\n"))
+
+    def test_files_without_exceptions_change_no_other(self):
+        for compiler in COMPILERS:
+            for level in "-O0", "-O2":
+                halves = [self.compile(compiler, source, level, "-c", *words, to=source + ".o") for source, words in
+                          (("program_no_exceptions.cpp", ("-fno-exceptions",)), ("program_exceptions.cpp", ()))]
+                for order in halves, halves[::-1]:
+                    with self.subTest(compiler=compiler, level=level, first=order[0].name):
+                        program = self.link(compiler, *order)
+                        status, said = self.run_program(program)
+                        said = "".join(line for line in said.splitlines(True) if not line.startswith("prudence: "))
+                        self.assertEqual((status, said), (0, "length\nlength\nids\nids\nname\nname\n"))
 
     def test_globals_end_after_what_uses_them(self):
         for kind in ("-fPIE", "-pie"), ("-fPIC",):

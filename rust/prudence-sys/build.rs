@@ -13,7 +13,7 @@ use std::thread;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    for name in ["PRUDENCE_LIB_DIR", "PRUDENCE_VENDORED", "PKG_CONFIG", "PKG_CONFIG_PATH", "CC"] {
+    for name in ["PRUDENCE_LIB_DIR", "PRUDENCE_VENDORED", "PKG_CONFIG", "PKG_CONFIG_PATH"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
     println!("cargo:rerun-if-env-changed=DOCS_RS");
@@ -73,8 +73,8 @@ fn build() -> Result<(), String> {
     let (c, out) = (folder("CARGO_MANIFEST_DIR")?.join("c"), folder("OUT_DIR")?);
     println!("cargo:rerun-if-changed={}", c.join("src").display());
     println!("cargo:rerun-if-changed={}", c.join("include").display());
-    if env::var("HOST") != env::var("TARGET") && env::var_os("CC").is_none() {
-        return Err("for another machine the variable CC must name its compiler".to_string());
+    if env::var("HOST") != env::var("TARGET") && compiler_words().is_none() {
+        return Err("for another machine CC_<target> or CC must name its compiler".to_string());
     }
     let mut sources = Vec::new();
     find_sources(&c.join("src"), &mut sources).map_err(|error| format!("folder c/src: {error}"))?;
@@ -92,8 +92,26 @@ fn build() -> Result<(), String> {
     Ok(())
 }
 
+/// The first of `CC_<target>` (also with `_` for `-`), `TARGET_CC` and `CC`, as the crate cc has it. A
+/// compiler may have arguments, as "ccache gcc".
+fn compiler_words() -> Option<String> {
+    let target = env::var("TARGET").unwrap_or_default();
+    let names = [
+        format!("CC_{target}"),
+        format!("CC_{}", target.replace('-', "_")),
+        "TARGET_CC".to_string(),
+        "CC".to_string(),
+    ];
+    names.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
+    names.iter().find_map(|name| env::var(name).ok().filter(|words| !words.trim().is_empty()))
+}
+
 fn compiler() -> Command {
-    Command::new(env::var("CC").unwrap_or_else(|_| "cc".to_string()))
+    let words = compiler_words().unwrap_or_else(|| "cc".to_string());
+    let mut words = words.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words);
+    command
 }
 
 /// A tool for the compiler's machine, which may be another than this one.

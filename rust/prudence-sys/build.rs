@@ -163,7 +163,11 @@ fn compile_all(c: &Path, out: &Path, sources: &[PathBuf]) -> Result<Vec<PathBuf>
 fn compile(c: &Path, source: &Path, object: &Path) -> Result<(), String> {
     let mut command = compiler();
     command.args(["-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-pthread"]);
-    command.arg("-ftls-model=initial-exec");
+    if env::var_os("CARGO_FEATURE_DYNAMIC_TLS").is_some() {
+        command.arg("-Dtls_model(model)="); // the C names the model of each variable
+    } else {
+        command.arg("-ftls-model=initial-exec");
+    }
     for folder in ["include", "src", "src/os/posix", "src/gp/user"] {
         command.arg("-I").arg(c.join(folder));
     }

@@ -232,11 +232,14 @@ BODY(
     } return 0;)
 BODY(cache_alloc_bulk, void *objects[400];
      return result_of(prudence_cache_alloc_bulk(synchronizes, 400, objects) == 400);)
+BODY(barrier_nested, prudence_barrier_nested(); return 0;) /* refuses without a report */
 BODY(cache_barrier, return prudence_cache_barrier(synchronizes);)
 BODY(cache_barrier_timed, return prudence_cache_barrier_timed(synchronizes, UINT64_MAX);)
 BODY(cache_barrier_of_plain, return prudence_cache_barrier(plain);)
 BODY(cache_create, return result_of(prudence_cache_create("new", 64, NULL) != NULL);)
 BODY(cache_destroy, return prudence_cache_destroy(cache_with(nothing_to_destroy, NULL, 0));)
+BODY(cache_destroy_later, prudence_cache_destroy_later(cache_with(nothing_to_destroy, NULL, 0));
+     return 0;)
 BODY(cache_destroy_of_plain, return prudence_cache_destroy(prudence_cache_create("new", 64, NULL));)
 BODY(cache_free, prudence_cache_free(plain, prudence_cache_alloc(plain)); return 0;)
 BODY(cache_free_bulk, void *object = prudence_cache_alloc(plain);
@@ -311,6 +314,7 @@ BODY(next_reader, struct prudence_walk walk = PRUDENCE_WALK_INIT;
      struct prudence_reader_stats stats; return prudence_next_reader(&walk, &stats);)
 BODY(domain_synchronize, return prudence_domain_synchronize(memb);)
 BODY(domain_synchronize_expedited, return prudence_domain_synchronize_expedited(memb);)
+BODY(epoch_outlive, prudence_epoch_outlive(); return 0;)
 BODY(epoch_record, prudence_epoch_pin(prudence_epoch_record(memb));
      prudence_epoch_unpin(prudence_epoch_record(memb)); return 0;)
 BODY(epoch_try_advance, prudence_epoch_try_advance(memb, NULL); return 0;)
@@ -789,6 +793,7 @@ static const struct row {
     {"prudence_aligned_alloc", do_aligned_alloc, EVERYWHERE, ""},
     {"prudence_aligned_realloc", do_aligned_realloc, EVERYWHERE, ""},
     {"prudence_barrier", do_barrier, FOR_CALLBACKS, ""},
+    {"prudence_barrier_nested", do_barrier_nested, EVERYWHERE, ""},
     {"prudence_cache_alloc", do_cache_alloc, EVERYWHERE, ""},
     {"prudence_cache_alloc_block", do_cache_alloc_block, EVERYWHERE,
      "prudence_cache_create_blocks"},
@@ -799,6 +804,7 @@ static const struct row {
     {"prudence_cache_create", do_cache_create, EVERYWHERE, ""},
     {"prudence_cache_destroy", do_cache_destroy, WAITS_FOR_CODE, ""},
     {"prudence_cache_destroy", do_cache_destroy_of_plain, FOR_READERS, ""},
+    {"prudence_cache_destroy_later", do_cache_destroy_later, EVERYWHERE, ""},
     {"prudence_cache_free", do_cache_free, EVERYWHERE, ""},
     {"prudence_cache_free_bulk", do_cache_free_bulk, EVERYWHERE, ""},
     {"prudence_cache_free_deferred", do_cache_free_deferred, EVERYWHERE, ""},
@@ -841,6 +847,7 @@ static const struct row {
     {"prudence_domain_synchronize_expedited", do_domain_synchronize_expedited, SYNCHRONIZES, ""},
     {"prudence_dump", do_dump, EVERYWHERE, ""},
     {"prudence_epoch_misuse", NULL, "", ""}, /* ends the process */
+    {"prudence_epoch_outlive", do_epoch_outlive, EVERYWHERE, ""},
     {"prudence_epoch_record", do_epoch_record, EVERYWHERE, ""},
     {"prudence_epoch_try_advance", do_epoch_try_advance, EVERYWHERE, ""},
     {"prudence_free", do_free, EVERYWHERE, ""},

@@ -52,8 +52,8 @@ struct prudence_map *map_make(const char *name, bool bytes, struct prudence_doma
     map->writers_mask = (unsigned)words - 1;
     map->allocated = size;
     map->bytes = bytes;
-    owner_init(&map->owner, name, domain);
-    if (owner_needs_cache(&map->owner) && !map_cache(map, MAP_FOUR)) {
+    own_cache_init(&map->owner, name, domain);
+    if (own_cache_is_needed(&map->owner) && !map_cache(map, MAP_FOUR)) {
         prudence_free(map);
         errno = ENOMEM;
         return NULL;

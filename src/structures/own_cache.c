@@ -10,13 +10,13 @@
 #include "base/name.h"
 #include "structures/writers.h"
 
-void owner_init(struct cache_owner *owner, const char *name, struct prudence_domain *domain)
+void own_cache_init(struct cache_owner *owner, const char *name, struct prudence_domain *domain)
 {
     name_copy(owner->name, sizeof owner->name, name);
     owner->domain = domain ? domain : prudence_default_domain();
 }
 
-bool owner_needs_cache(const struct cache_owner *owner)
+bool own_cache_is_needed(const struct cache_owner *owner)
 {
     return owner->domain != prudence_default_domain();
 }

@@ -27,10 +27,10 @@ struct cache_owner {
 };
 
 /* Fills an owner that is 0. `domain` NULL means the default domain. */
-void owner_init(struct cache_owner *owner, const char *name, struct prudence_domain *domain);
+void own_cache_init(struct cache_owner *owner, const char *name, struct prudence_domain *domain);
 
 /* Returns whether the table has to make a cache at once. */
-bool owner_needs_cache(const struct cache_owner *owner);
+bool own_cache_is_needed(const struct cache_owner *owner);
 
 /* Make the cache, unless another thread has. Return it, or NULL with errno. They take tables_lock,
  * and wait for nothing else. */

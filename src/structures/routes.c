@@ -147,7 +147,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
     if (!table)
         return NULL;
     __builtin_memset(table, 0, bytes);
-    owner_init(&table->owner, name, attr.domain);
+    own_cache_init(&table->owner, name, attr.domain);
     route_table_shape(table, (enum prudence_routes_family)attr.family);
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
     if (routes_make_parts(table, attr.prefixes)) {

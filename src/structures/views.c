@@ -24,9 +24,9 @@ static struct prudence_cache *views_pages(struct views *views)
 
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain, void *first)
 {
-    owner_init(&views->owner, name, domain);
+    own_cache_init(&views->owner, name, domain);
     views->first = first;
-    return !owner_needs_cache(&views->owner) || views_small(views);
+    return !own_cache_is_needed(&views->owner) || views_small(views);
 }
 
 int views_may_end(const struct views *views, const char *what, void *caller)

@@ -136,6 +136,12 @@ static void pin(unsigned depth)
     HANDLER_CHECK(prudence_epoch_is_pinned(self) == outer);
 }
 
+static void outlive(unsigned depth)
+{
+    prudence_epoch_outlive();
+    enter(depth);
+}
+
 static void use(struct prudence_hazard *hazard)
 {
     void *found = object;
@@ -211,11 +217,10 @@ static void dump(unsigned depth)
 }
 
 const struct handler_body handler_bodies[] = {
-    BODY(enter),  BODY(nest),           BODY(check),      BODY(domain),
-    BODY(held),   MOVES(srcu_section),  BODY(srcu_nest),  BODY(srcu_hand),
-    BODY(online), BODY(quiescent),      BODY(record),     BODY(pin),
-    BODY(hazard), BODY(hazard_movable), BODY(hazard_use), BODY(hazard_row),
-    BODY(words),  BODY(sizes),          BODY(dump)};
+    BODY(enter),         BODY(nest),      BODY(check),     BODY(domain),         BODY(held),
+    MOVES(srcu_section), BODY(srcu_nest), BODY(srcu_hand), BODY(online),         BODY(quiescent),
+    BODY(record),        BODY(pin),       BODY(hazard),    BODY(hazard_movable), BODY(hazard_use),
+    BODY(hazard_row),    BODY(words),     BODY(sizes),     BODY(dump),           BODY(outlive)};
 const unsigned handler_body_count = sizeof handler_bodies / sizeof handler_bodies[0];
 
 /* --------------------------------------------------------------------------------- afterwards */

@@ -121,14 +121,14 @@ static bool may_be_looked_for(const struct hazard_filter *filter, uintptr_t name
 }
 
 /* Begins a filter for objects of at most `most` bytes. */
-void hazard_filter_begin(struct hazard_filter *filter, size_t most)
+void hazard_names_filter(struct hazard_filter *filter, size_t most)
 {
     memset(filter->bits, 0, sizeof filter->bits);
     for (filter->shift = 0; filter->shift < 63 && most > (size_t)1 << filter->shift;)
         filter->shift++;
 }
 
-void hazard_filter_add(struct hazard_filter *filter, const void *object, size_t size)
+void hazard_names_filter_add(struct hazard_filter *filter, const void *object, size_t size)
 {
     const uintptr_t ends[2] = {(uintptr_t)object, (uintptr_t)object + size - 1};
 
@@ -206,11 +206,11 @@ static void filter_all(struct hazard_filter *filter, void **objects, unsigned co
 
     for (unsigned i = 0; i < count; i++)
         most = max_size(most, extent_of(objects[i], size).size);
-    hazard_filter_begin(filter, most);
+    hazard_names_filter(filter, most);
     for (unsigned i = 0; i < count; i++) {
         struct extent extent = extent_of(objects[i], size);
 
-        hazard_filter_add(filter, extent.object, extent.size);
+        hazard_names_filter_add(filter, extent.object, extent.size);
     }
 }
 

@@ -46,8 +46,8 @@ struct hazard_filter {
 
 void hazard_names_begin(struct hazard_walk *walk);
 const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const void **name);
-void hazard_filter_begin(struct hazard_filter *filter, size_t most);
-void hazard_filter_add(struct hazard_filter *filter, const void *object, size_t size);
+void hazard_names_filter(struct hazard_filter *filter, size_t most);
+void hazard_names_filter_add(struct hazard_filter *filter, const void *object, size_t size);
 bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk,
                        const struct hazard_filter *filter);
 bool hazard_names_have(const struct hazard_names *names, const void *object, size_t size);

@@ -287,6 +287,7 @@ static __thread bool outlive __attribute__((tls_model("initial-exec")));
 void readers_outlive(void)
 {
     outlive = true;
+    compiler_barrier(); /* a handler may register this thread */
     if (reader_self)
         store_relaxed(&readers_slot_of(reader_self)->lasting, 1u);
 }

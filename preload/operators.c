@@ -69,7 +69,7 @@ static __attribute__((noinline)) void *new_slow(size_t size)
 
 FAST_ENTRY static __attribute__((noinline)) void *new_counted(size_t size, size_t place)
 {
-    void *object = profile_alloc_counted(&size_tables.counted[place], size);
+    void *object = counted_pop(&size_tables.counted[place], size);
 
     return likely(object) ? object : new_slow(size);
 }

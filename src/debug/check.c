@@ -67,6 +67,23 @@ void check_state_change(const struct slab *slab, const void *object, enum object
     misuse_explain_and_abort(slab, object);
 }
 
+uint32_t check_trace(const struct prudence_cache *cache)
+{
+    return !cache || is_checked(cache) ? stack_depot_here() : 0;
+}
+
+void check_resizes(struct slab *slab, bool begins)
+{
+    static const char what[] = "prudence_realloc";
+
+    if (!object_words(slab))
+        return;
+    if (begins)
+        check_state_change(slab, slab->base, OBJECT_LIVE, OBJECT_FREE, what);
+    else
+        check_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, what);
+}
+
 static void check_allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 {
     (void)size, (void)zeroed;

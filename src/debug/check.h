@@ -50,6 +50,11 @@ static inline uint64_t *object_words(const struct slab *slab)
 void check_state_change(const struct slab *slab, const void *object, enum object_state from,
                         enum object_state to, const char *what);
 
+/* Upcalls of the heap (heap/upcalls.h). */
+void check_resizes(struct slab *slab, bool begins);
+uint32_t check_trace(const struct prudence_cache *cache);
+void check_live_explain(const struct prudence_cache *cache);
+
 /* Writes the calls that allocated and released the object of this word. */
 void check_print_word(uint64_t word);
 

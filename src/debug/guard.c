@@ -279,10 +279,16 @@ static enum extension_wish guard_wants(const struct cache_layout *layout)
     return extension_wanted_if(guard_interval > 0);
 }
 
+static bool guard_must_move(const struct slab *slab)
+{
+    return slab->side[GUARD_EXTENSION] != NULL;
+}
+
 const struct slab_extension guard_extension = {.wants = guard_wants,
                                                .going = guard_going,
                                                .instead = guarded_alloc,
                                                .size_asked = guard_size_asked,
+                                               .must_move = guard_must_move,
                                                .explain = guard_report_object};
 
 void guard_fork_prepare(void)

@@ -167,6 +167,13 @@ static bool instruments_released(struct slab *slab, void *object, bool may_keep)
     return false;
 }
 
+/* Bounds stay exact, and no old byte survives. Red zones follow the size and zero the bytes that
+ * are given up. */
+static bool instruments_must_move(const struct slab *slab)
+{
+    return annotate_on || (zero_on_free && !has_red_zones(slab));
+}
+
 static size_t instruments_size_asked(const struct slab *slab, const void *object)
 {
     return slab->alone ? 0 : annotate_size(slab, object);
@@ -182,7 +189,8 @@ const struct slab_extension instruments_extension = {.wants = instruments_wants,
                                                      .deferred = instruments_deferred,
                                                      .safe = instruments_safe,
                                                      .released = instruments_released,
-                                                     .size_asked = instruments_size_asked};
+                                                     .size_asked = instruments_size_asked,
+                                                     .must_move = instruments_must_move};
 
 /* --------------------------------------------------------------------------------- the process */
 
@@ -204,10 +212,4 @@ void instruments_prime(void)
          load_relaxed(&sampling_rate)) &&
         load_relaxed(&stack_depot_frames))
         os_trace_prime();
-}
-
-bool instruments_move(const struct slab *slab)
-{
-    return unlikely(load_relaxed(&slab->extensions)) &&
-           (slab->side[GUARD_EXTENSION] || annotate_on || (zero_on_free && !has_red_zones(slab)));
 }

@@ -21,8 +21,4 @@ void instruments_prime(void);
 /* Reports a free object that was written. Needs states of objects (check.h) and zero_on_free=1. */
 void instruments_check_zero(const struct slab *slab, const void *object);
 
-/* Returns whether a reallocation must move the object, so that bounds stay exact and no old byte
- * survives. Not needed with red zones, which follow the size and zero the bytes given up. */
-bool instruments_move(const struct slab *slab);
-
 #endif /* DEBUG_INSTRUMENTS_H */

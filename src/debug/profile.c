@@ -31,6 +31,7 @@
 #include "debug/annotate.h"
 #include "debug/profile_sites.h"
 #include "debug/settings.h"
+#include "heap/object.h"
 #include "os/os.h"
 #include "slab/large.h"
 
@@ -46,8 +47,6 @@ struct sample {
 };
 
 uint64_t profile_samples_dropped; /* atomic */
-
-__thread const void *profile_entry;
 
 uint64_t profile_dropped(void)
 {
@@ -258,15 +257,15 @@ static struct slab *make_lone(struct prudence_cache *cache)
     return slab;
 }
 
-/* Returns a lone object if this allocation is sampled, else NULL. Clears profile_entry, which is
+/* Returns a lone object if this allocation is sampled, else NULL. Clears object_entry, which is
  * valid only for this allocation, because a constructor called later may allocate. */
 static void *sampled_alloc(struct prudence_cache *cache, size_t size)
 {
-    const void *frame_address = profile_entry;
+    const void *frame_address = object_entry;
     struct sample *sample;
     struct slab *slab;
 
-    profile_entry = NULL;
+    object_entry = NULL;
     if (load_relaxed(&cache->slab_extensions) & EXTENSION_BIT(PROFILE_EXTENSION) ||
         !sampling_is_due(size))
         return NULL;

@@ -186,11 +186,18 @@ static void wait_for_leavers(void)
     }
 }
 
-void quarantine_flush_and_wait(void)
+/* Objects of all caches leave, because they rest in one queue. */
+static void flush_of_cache(struct prudence_cache *cache)
 {
+    (void)cache;
     quarantine_flush();
-    if (quarantine_limit)
-        wait_for_leavers();
+}
+
+static void quarantine_empty(struct prudence_cache *cache)
+{
+    (void)cache;
+    quarantine_flush();
+    wait_for_leavers();
 }
 
 static enum extension_wish quarantine_wants(const struct cache_layout *layout)
@@ -199,8 +206,11 @@ static enum extension_wish quarantine_wants(const struct cache_layout *layout)
     return extension_wanted_if(quarantine_limit > 0);
 }
 
-const struct slab_extension quarantine_extension = {
-    .wants = quarantine_wants, .released = quarantine_released, .pressure = quarantine_flush};
+const struct slab_extension quarantine_extension = {.wants = quarantine_wants,
+                                                    .flush = flush_of_cache,
+                                                    .empty = quarantine_empty,
+                                                    .released = quarantine_released,
+                                                    .pressure = quarantine_flush};
 
 /* Empties the list, which has entries only if fork took nothing. The leavers' threads, and the
  * objects that they held, are not in the child. */

@@ -11,11 +11,9 @@ enum {
 }; /* number of the extension; the last, because an object rests when all else is done */
 extern const struct slab_extension quarantine_extension;
 
-/* Let all objects that rest now leave. With _to, they go to `leave` instead of being freed. With
- * _and_wait, also waits until the objects that other threads are freeing have left. */
+/* Let all objects that rest now leave. With _to, they go to `leave` instead of being freed. */
 void quarantine_flush_to(void (*leave)(struct slab *slab, void *object));
 void quarantine_flush(void);
-void quarantine_flush_and_wait(void);
 
 void quarantine_fork_prepare(void);
 void quarantine_fork_child(bool whole);

@@ -23,6 +23,7 @@
 
 #include "debug/annotate.h"
 #include "debug/guard.h"
+#include "heap/size_class.h"
 #include "slab/misuse.h"
 
 #define SLACK_CHECKED ((size_t)32)
@@ -33,6 +34,7 @@ void red_zones_start(void)
 {
     uint64_t secret[2];
 
+    size_class_spare = red_zones_wanted ? RED_ZONE : 0;
     if (pattern)
         return;
     os_secret(secret);

@@ -20,9 +20,7 @@
 #include "base/random.h"
 #include "os/os.h"
 
-uint64_t sampling_rate READ_MOSTLY = 0;
 uint64_t sampling_seed;
-__thread int64_t sampling_left;
 
 static __thread uint64_t sampling_randomness; /* 0 if not seeded yet */
 static uint64_t seeds;                        /* number handed out; atomic */

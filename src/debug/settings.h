@@ -12,8 +12,7 @@
 extern bool annotate_wanted;
 extern bool zero_on_free;
 extern bool red_zones_wanted, shuffle_wanted;
-extern bool large_guard_wanted, empty_guard_wanted;
-extern bool hardened_wanted;        /* all of the above were set together */
+extern bool large_guard_wanted;
 extern uint64_t large_guard_first;  /* large blocks guarded without large_guard_wanted */
 extern uint64_t guard_interval;     /* one in this number of allocations is guarded; 0: none */
 extern uint64_t quarantine_limit;   /* bytes; 0 if nothing rests */

@@ -103,7 +103,7 @@ static bool shuffle_released(struct slab *slab, void *object, bool may_keep)
     return true;
 }
 
-void shuffle_flush(struct prudence_cache *cache)
+static void shuffle_flush(struct prudence_cache *cache)
 {
     struct shelf *shelf = shelf_of(cache);
 
@@ -140,4 +140,6 @@ const struct slab_extension shuffle_extension = {.wants = shuffle_wants,
                                                  .cache_made = shuffle_cache_made,
                                                  .cache_going = shuffle_cache_going,
                                                  .released = shuffle_released,
+                                                 .flush = shuffle_flush,
+                                                 .empty = shuffle_flush,
                                                  .pressure = shuffle_flush_all};

@@ -9,9 +9,7 @@
 enum { SHUFFLE_EXTENSION = 9 }; /* number of the extension */
 extern const struct slab_extension shuffle_extension;
 
-/* Check the resting objects of `cache` once more and free them. The caller holds slab_caches_lock,
- * or uses the cache. */
-void shuffle_flush(struct prudence_cache *cache);
+/* Checks the resting objects of all caches once more and frees them. */
 void shuffle_flush_all(void);
 
 #endif /* DEBUG_SHUFFLE_H */

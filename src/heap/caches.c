@@ -5,16 +5,12 @@
 #include <prudence/prudence.h>
 #include <prudence/structure.h>
 
-#include "debug/quarantine.h"
-#include "debug/shuffle.h"
 #include "heap/cache_life.h"
 #include "heap/caches.h"
 #include "heap/cold.h"
-#include "heap/named.h"
 #include "heap/object.h"
-#include "rcu/destruct.h"
-#include "rcu/destruct_barrier.h"
-#include "rcu/may_wait.h"
+#include "heap/upcalls.h"
+#include "gp/user/wait_request.h"
 #include "slab/cache.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
@@ -324,19 +320,21 @@ static void shrink_all_until_merged(void)
 size_t prudence_cache_shrink(struct prudence_cache *cache)
 {
     cache_require(cache, "prudence_cache_shrink");
-    quarantine_flush();
-    shuffle_flush(cache);
-    if (cache_body_of(cache)->destructor)
-        destruct_shrink(cache);
+    extensions_flush(cache);
     return shrink_until_merged(cache_is_cold(cache) ? cache->common : cache);
+}
+
+static bool this_thread_names_in(struct prudence_cache *cache)
+{
+    return unlikely(cache->flags & CACHE_SIFTED) && heap_upcalls.named_by_this_thread(cache);
 }
 
 /* Returns whether a hazard pointer of this thread names a deferred object of the cache; or, if the
  * cache shares slabs, of another that shares them. */
 static bool this_thread_names(struct prudence_cache *cache)
 {
-    return (cache->common && named_by_this_thread(cache->common)) ||
-           (!cache_is_cold(cache) && named_by_this_thread(cache));
+    return (cache->common && this_thread_names_in(cache->common)) ||
+           (!cache_is_cold(cache) && this_thread_names_in(cache));
 }
 
 /* Returns 0 or an error. Without a destructor, the call waits only for grace periods of the cache's
@@ -346,17 +344,18 @@ static int cache_may_wait(struct prudence_cache *cache, const char *what, void *
     struct wait_request request = {
         .what = what, .of = "of cache", .name = cache->name, .caller = caller};
 
-    int error = cache_body_of(cache)->destructor ? may_wait_for_code(&request)
-                                                 : may_wait_for_sections(&request, cache->domain);
+    int error = cache_body_of(cache)->destructor ? heap_upcalls.may_wait(&request)
+                                                 : wait_request_sections(&request, cache->domain);
 
-    return !error && this_thread_names(cache) ? may_wait_refuse_names(&request) : error;
+    return !error && this_thread_names(cache) ? wait_request_refuse_names(&request) : error;
 }
 
 /* Waits for two grace periods at most, because deferred objects in `next` of their latent slabs get
  * a cookie only when the objects before them are merged. */
 static bool wait_until_merged(struct prudence_cache *cache, uint64_t deadline)
 {
-    bool sifted = cache->flags & CACHE_SIFTED, over = !sifted || named_wait(cache, deadline);
+    bool sifted = cache->flags & CACHE_SIFTED,
+         over = !sifted || heap_upcalls.wait_for_names(cache, deadline);
 
     for (unsigned i = 0; i < 2 && over && !sifted; i++) {
         drain_cache(cache, false);
@@ -386,7 +385,7 @@ static int cache_barrier(struct prudence_cache *cache, uint64_t deadline, const 
     error = cache_may_wait(cache, what, caller);
     if (error)
         return error;
-    over = cache_body_of(cache)->destructor ? destruct_barrier(cache, deadline)
+    over = cache_body_of(cache)->destructor ? heap_upcalls.barrier(cache, deadline)
                                             : wait_for_all_parts(cache, deadline);
     return over ? 0 : ETIMEDOUT;
 }
@@ -410,10 +409,9 @@ int caches_destroy(struct prudence_cache *cache, const char *what, void *caller)
     error = cache_may_wait(cache, what, caller);
     if (error)
         return error;
-    quarantine_flush_and_wait();
-    shuffle_flush(cache);
+    extensions_empty(cache);
     if (cache_body_of(cache)->destructor)
-        destruct_barrier_until_empty(cache);
+        heap_upcalls.empty(cache);
     if (!cache_life_end(cache, what, caller))
         return EBUSY;
     cold_note_destroyed();
@@ -433,8 +431,7 @@ size_t prudence_trim(void)
 
     process_start();
     os_pages_stats(&before);
-    quarantine_flush();
-    shuffle_flush_all();
+    extensions_pressure();
     shrink_all_until_merged();
     os_pages_trim();
     os_pages_stats(&after);

@@ -20,12 +20,12 @@
  */
 #include "heap/cold.h"
 
-#include "debug/instruments.h"
 #include "gp/user/domain.h"
 #include "heap/cold_structures.h"
 #include "heap/heap.h"
 #include "heap/size_class.h"
 #include "slab/cache.h"
+#include "heap/upcalls.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
 
@@ -51,11 +51,6 @@ void cold_note_destroyed(void)
 
 /* ------------------------------------------------------------------------------- which are cold */
 
-/* ThreadSanitizer and zeroing know the objects of common slabs as well. Tools that look for leaks
- * do not, and only they tell the library's own objects (CACHE_OWN) from others. Red zones would
- * move the objects off the alignment that the size of a common cache gives. */
-#define MAY_BE_COLD EXTENSION_BIT(INSTRUMENTS_EXTENSION)
-
 /* Returns whether the common cache can serve the layout. */
 static bool can_be_cold(const struct cache_layout *layout)
 {
@@ -65,7 +60,7 @@ static bool can_be_cold(const struct cache_layout *layout)
            !layout->constructor && !layout->destructor && !layout->object_cache_bytes &&
            (!layout->domain || layout->domain == gp_default_domain()) &&
            layout->object_size <= COMMON_MAX && layout->alignment <= CACHE_LINE &&
-           !(extensions_wanted(layout, &of_slabs) & ~MAY_BE_COLD);
+           !(extensions_wanted(layout, &of_slabs) & ~heap_upcalls.of_cold);
 }
 
 /* Returns the number of caches after which this one begins cold. Those of tables do so sooner,

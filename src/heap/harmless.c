@@ -8,7 +8,7 @@
  */
 #include "heap/harmless.h"
 
-#include "debug/settings.h"
+#include "bug_search.h"
 #include "process.h"
 
 uint64_t harmless_choice = HARMLESS_AUTO;

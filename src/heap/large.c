@@ -10,9 +10,9 @@
 #include <prudence/structure.h>
 
 #include "base/checked.h"
-#include "debug/check.h"
 #include "heap/cache_life.h"
 #include "heap/heap.h"
+#include "heap/upcalls.h"
 #include "slab/cache.h"
 #include "slab/large.h"
 #include "slab/node.h"
@@ -140,11 +140,11 @@ bool large_resize(struct slab *slab, size_t size)
     if (size <= max_size(OBJECT_SIZE_MAX, os_page_size) / 2 || !large_block_bytes(size, 1, &bytes))
         return false;
     node_check_live(slab, "prudence_realloc");
-    if (object_words(slab))
-        check_state_change(slab, slab->base, OBJECT_LIVE, OBJECT_FREE, "prudence_realloc");
+    if (heap_upcalls.resizes)
+        heap_upcalls.resizes(slab, true);
     done = bytes == slab_usable_bytes(slab) || slab_large_resize(slab, bytes);
-    if (object_words(slab))
-        check_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "prudence_realloc");
+    if (heap_upcalls.resizes)
+        heap_upcalls.resizes(slab, false);
     if (done && unlikely(load_relaxed(&slab->extensions)))
         extensions_resized(slab, slab->base, size);
     return done;

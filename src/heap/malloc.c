@@ -7,8 +7,6 @@
 #include <prudence/rcu.h>
 
 #include "base/checked.h"
-#include "debug/instruments.h"
-#include "debug/red_zones.h"
 #include "heap/harmless.h"
 #include "heap/malloc.h"
 #include "slab/misuse.h"
@@ -59,7 +57,7 @@ __attribute__((noinline)) void *malloc_slow(size_t size)
 
 FAST_ENTRY __attribute__((noinline)) void *malloc_counted(size_t size, size_t place)
 {
-    void *object = profile_alloc_counted(&size_tables.counted[place], size);
+    void *object = counted_pop(&size_tables.counted[place], size);
 
     return likely(object) ? object : malloc_slow(size);
 }
@@ -71,7 +69,7 @@ FAST_ENTRY void *prudence_malloc(size_t size)
 
 void *malloc_counted_zeroed(size_t bytes, size_t place)
 {
-    void *object = profile_alloc_counted(&size_tables.counted[place], bytes);
+    void *object = counted_pop(&size_tables.counted[place], bytes);
 
     return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
 }
@@ -115,6 +113,11 @@ size_t prudence_usable_size(const void *object)
     return object_usable(slab, object);
 }
 
+static bool must_move(const struct slab *slab)
+{
+    return unlikely(load_relaxed(&slab->extensions)) && extensions_must_move(slab);
+}
+
 /* Set once an object could not be moved although a far smaller size was asked for, because there
  * was no memory. From then on any smaller size is possible. */
 static bool shrinking_has_failed;
@@ -125,7 +128,7 @@ static void *malloc_moved(const struct slab *slab, size_t size, size_t usable, b
     size_t growing = large_growing(size);
     void *object = NULL;
 
-    if (size <= usable || size <= OBJECT_SIZE_MAX || instruments_move(slab) || nested)
+    if (size <= usable || size <= OBJECT_SIZE_MAX || must_move(slab) || nested)
         return prudence_malloc(size);
     if (is_large(slab) && growing > size)
         object = large_alloc_grown(size, growing);
@@ -188,7 +191,7 @@ void *prudence_realloc(void *object, size_t size)
         owned = !misuse_check_live(slab, object, "prudence_realloc");
     object_require_unfreed(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
-    if (instruments_move(slab) || nested) {
+    if (must_move(slab) || nested) {
         ; /* below */
     } else if (is_large(slab) && !owned && !slab->cache->body->margin) {
         if (large_resize(slab, size))
@@ -218,7 +221,7 @@ static bool size_is_possible(const struct slab *slab, const void *object, size_t
         unlikely(load_relaxed(&slab->extensions)) ? extensions_size_asked(slab, object) : 0;
     size_t usable = asked ? asked : slab_usable_bytes(slab);
 
-    if (asked && has_red_zones(slab))
+    if (asked && size_class_spare && !slab->alone)
         return max_size(size, 1) == asked;
     if (size >= usable / 2 || size_class_ready(usable) != slab->cache ||
         load_relaxed(&shrinking_has_failed))
@@ -243,7 +246,7 @@ static bool has_pages_for(const struct slab *slab, size_t size)
 /* Returns whether a live object may stay in place when resized. A large block does not grow. */
 static bool may_stay(struct slab *slab, void *object, size_t size)
 {
-    if (instruments_move(slab) || object_call_is_nested())
+    if (must_move(slab) || object_call_is_nested())
         return false;
     if (is_large(slab) && !slab->cache->body->margin)
         return !load_relaxed(&slab->extensions) && has_pages_for(slab, size);

@@ -3,7 +3,7 @@
 #ifndef HEAP_MALLOC_H
 #define HEAP_MALLOC_H
 
-#include "debug/profile.h"
+#include "heap/counted.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
 

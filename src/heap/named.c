@@ -7,8 +7,8 @@
  * the wait is over when each slot that named such an object after the barrier has stopped. Slots
  * may name other memory, and objects that are live, for as long as they like; the wait forgets
  * those. Whether an object is deferred is certain only while the heap is held as for a walk
- * (walk.c) and the CPUs of the cache are owned. So the wait asks when it sees a name first, and
- * then less and less often, in case the address was reused and named again meanwhile.
+ * (slab/fork.c) and the CPUs of the cache are owned. So the wait asks when it sees a name first,
+ * and then less and less often, in case the address was reused and named again meanwhile.
  *
  * Locks: none is held during a sleep.
  */
@@ -16,11 +16,11 @@
 
 #include "gp/user/hazard.h"
 #include "gp/user/hazard_names.h"
-#include "heap/walk.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
 #include "slab/slab.h"
+#include "slab/start.h"
 
 #define PAUSE_MIN_NS 5000
 #define PAUSE_MAX_NS 1000000
@@ -73,14 +73,14 @@ static void keep_deferred(struct hazard_watch *watch, struct prudence_cache *cac
     unsigned kept = 0;
     bool fenced;
 
-    heap_walk_hold();
+    slab_fork_hold();
     named_hold_cpus(cache, &fenced);
     for (unsigned i = 0; i < watch->count; i++)
         if (is_deferred(watch->seen[i].name, cache))
             watch->seen[kept++] = watch->seen[i];
     watch->count = kept;
     cpu_cache_release_all(cache, &fenced, fenced);
-    heap_walk_let_go();
+    slab_fork_let_go();
 }
 
 bool named_by_this_thread(struct prudence_cache *cache)
@@ -89,11 +89,11 @@ bool named_by_this_thread(struct prudence_cache *cache)
 
     if (likely(!(cache->flags & CACHE_SIFTED)) || !hazard_slots_thread_names())
         return false;
-    heap_walk_hold();
+    slab_fork_hold();
     named_hold_cpus(cache, &fenced);
     names = hazard_slots_thread_names_any(is_deferred, cache);
     cpu_cache_release_all(cache, &fenced, fenced);
-    heap_walk_let_go();
+    slab_fork_let_go();
     return names;
 }
 

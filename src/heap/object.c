@@ -5,14 +5,16 @@
 
 #include <errno.h>
 
-#include "debug/guard.h"
-#include "debug/profile.h"
 #include "heap/background.h"
 #include "heap/cache_life.h"
 #include "heap/cold.h"
+#include "heap/counted.h"
+#include "heap/upcalls.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
 #include "slab/newest.h"
+
+__thread const void *object_entry;
 
 void *object_refuse_block(const struct prudence_cache *cache, const char *what)
 {
@@ -31,10 +33,10 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
     cache_require(cache, what);
     if (unlikely(!load_relaxed(&cache->percpu)))
         return object_refuse_block(cache, what);
-    profile_entry = __builtin_frame_address(0);
+    object_entry = __builtin_frame_address(0);
     nested_depth++;
     object = gate_alloc(cache, size, OS_ALLOC_DEFAULT);
-    profile_entry = NULL;
+    object_entry = NULL;
     background_visit(NULL);
     nested_depth--;
     errno = object ? saved_errno : ENOMEM;
@@ -52,7 +54,7 @@ static __attribute__((noinline)) void *alloc_counted(struct prudence_cache *cach
             likely((object = os_percpu_locked_pop(cache->percpu))))
             return object;
         size = size ? size : cache->object_size;
-        object = profile_alloc_counted(&cache_body_of(cache)->slab_percpu, size);
+        object = counted_pop(&cache_body_of(cache)->slab_percpu, size);
     }
     return object ? object : object_alloc_slower(cache, size, what);
 }
@@ -79,8 +81,8 @@ static __attribute__((noinline)) struct slab *object_report(const struct prudenc
         if (slab)
             return slab;
     }
-    if (guard_interval)
-        guard_report_freed(object, what);
+    if (heap_upcalls.unknown)
+        heap_upcalls.unknown(object, what);
     if (nested_has(object)) {
         os_report_misuse(
             "%s: %p was allocated by a nested call of malloc, so it belongs to no cache", what,

@@ -10,6 +10,10 @@
 #include "heap/nested.h"
 #include "slab/fast_path.h"
 
+/* Frame address of the library's function that allocates, so that a trace can skip the calls below;
+ * NULL if unknown. Valid only while that function runs. */
+extern __thread const void *object_entry;
+
 /* Slow paths (object.c). They report misuse and preserve errno, except that alloc sets it. `cache`
  * is the cache that the caller named, or OBJECT_ANY_CACHE if the function takes none. `slab` is the
  * result of slab_of or slab_of_cache, NULL for misuse and for a NULL object, which these functions

@@ -15,8 +15,7 @@
  */
 #include "heap/size_class.h"
 
-#include "debug/red_zones.h"
-#include "debug/sampling.h"
+#include "heap/counted.h"
 #include "slab/cache.h"
 
 _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is the largest object");
@@ -39,6 +38,9 @@ size_t size_class_bytes(unsigned class)
     return ((size_t)LINEAR_MAX << doubling) + ((size_t)step << (doubling + 4));
 }
 
+size_t size_class_spare;
+bool size_class_of_empty;
+
 /* Avoids snprintf, because that would make tables of 200 KB resident in a program that prints
  * nothing. */
 void size_class_name(char *name, const char *kind, size_t size)
@@ -57,19 +59,13 @@ void size_class_name(char *name, const char *kind, size_t size)
     *name = '\0';
 }
 
-/* Returns the bytes of a class's size that the objects cannot use. */
-static size_t zone(void)
-{
-    return red_zones_wanted ? RED_ZONE : 0;
-}
-
 /* Makes the cache unless another thread has. A `size` of 0 makes the class of empty objects.
  * Aligned classes are dense, because a power of two of pages would leave up to an eighth over. The
  * others are roomy: a program has few of them, and they hold most of its objects. */
 static struct prudence_cache *size_class_make(struct prudence_cache **place, const char *kind,
                                               size_t size, size_t alignment)
 {
-    struct cache_layout layout = {.object_size = size ? size - zone() : 0,
+    struct cache_layout layout = {.object_size = size ? size - size_class_spare : 0,
                                   .alignment = alignment,
                                   .flags = !size                     ? CACHE_CLOSED
                                            : alignment > LINEAR_STEP ? CACHE_DENSE
@@ -121,7 +117,7 @@ void size_classes_begin_counting(void)
 /* Return the first and last place of a class. Steps end where classes end. */
 static size_t first_place(unsigned class)
 {
-    return class ? size_place(size_class_bytes(class - 1) + 1) : empty_guard_wanted;
+    return class ? size_place(size_class_bytes(class - 1) + 1) : size_class_of_empty;
 }
 
 static size_t last_place(unsigned class)
@@ -133,7 +129,7 @@ static struct prudence_cache *make_class(unsigned class)
 {
     struct prudence_cache *cache;
 
-    if (zone())
+    if (size_class_spare)
         return size_class_make(&zoned_classes[class], "size", size_class_bytes(class), LINEAR_STEP);
     cache = size_class_make(&size_classes[class], "size", size_class_bytes(class), LINEAR_STEP);
     for (size_t place = first_place(class); cache && place <= last_place(class); place++)
@@ -145,7 +141,7 @@ static struct prudence_cache *make_empty_class(void)
 {
     struct prudence_cache *cache = size_class_make(&empty_class, "size", 0, LINEAR_STEP);
 
-    if (cache && !zone())
+    if (cache && !size_class_spare)
         size_class_publish(0, cache);
     return cache;
 }
@@ -155,7 +151,7 @@ static struct prudence_cache *plain_cache(size_t size)
 {
     unsigned class = size_class_of(size);
     struct prudence_cache *cache =
-        load_acquire(zone() ? &zoned_classes[class] : &size_classes[class]);
+        load_acquire(size_class_spare ? &zoned_classes[class] : &size_classes[class]);
 
     return cache ? cache : make_class(class);
 }
@@ -168,7 +164,7 @@ static struct prudence_cache *plain_cache(size_t size)
  */
 static bool plain_is_aligned(size_t size, size_t alignment)
 {
-    return alignment <= CACHE_LINE && !zone() &&
+    return alignment <= CACHE_LINE && !size_class_spare &&
            size_class_bytes(size_class_of(size)) % alignment == 0;
 }
 
@@ -201,16 +197,16 @@ struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *fai
 {
     struct prudence_cache *cache;
 
-    if (size > OBJECT_SIZE_MAX - zone() || alignment > OS_PAGE_SIZE)
+    if (size > OBJECT_SIZE_MAX - size_class_spare || alignment > OS_PAGE_SIZE)
         return NULL;
     if (alignment > LINEAR_STEP) {
-        cache = cache_with_alignment(max_size(size, 1) + zone(), alignment);
-    } else if (!size && empty_guard_wanted) {
+        cache = cache_with_alignment(max_size(size, 1) + size_class_spare, alignment);
+    } else if (!size && size_class_of_empty) {
         cache = load_acquire(&empty_class);
         if (!cache)
             cache = make_empty_class();
     } else {
-        cache = plain_cache(max_size(size, 1) + zone());
+        cache = plain_cache(max_size(size, 1) + size_class_spare);
     }
     *failed = !cache;
     return cache;

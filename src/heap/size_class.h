@@ -40,6 +40,11 @@ struct size_tables {
 };
 extern HIDDEN struct size_tables size_tables;
 
+/* Set before the first class is made: bytes at the end of each object that the program does not
+ * get, and whether empty objects have a class of their own. */
+extern size_t size_class_spare;
+extern bool size_class_of_empty;
+
 /* Called before the first class is made. */
 void size_classes_start(void);
 

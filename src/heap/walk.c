@@ -38,7 +38,7 @@
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
-#include "slab/preflush.h"
+#include "slab/start.h"
 
 _Static_assert(sizeof(struct heap_walk) <= 300000, "what <prudence/heap_walk.h> says");
 
@@ -114,20 +114,6 @@ static void release_cpus(struct heap_walk *walk)
 {
     for (unsigned i = 0; i < walk->cache_count; i++)
         cpu_cache_release_all(walk->caches[i], walk, walk->fenced);
-}
-
-void heap_walk_hold(void)
-{
-    os_lock_take(&slab_caches_lock);
-    preflush_pause();
-    os_carry_stop();
-}
-
-void heap_walk_let_go(void)
-{
-    os_carry_go_on();
-    preflush_go_on();
-    os_lock_release(&slab_caches_lock);
 }
 
 /* -------------------------------------------------------------------------- a slab, in its node */
@@ -344,7 +330,7 @@ static void count_states(const struct heap_walk *walk, struct walked_slab *walke
 
 static void walk_look(struct heap_walk *walk)
 {
-    heap_walk_hold();
+    slab_fork_hold();
     find_slabs(walk);
     if (walk->slab_count) {
         own_cpus(walk);
@@ -352,7 +338,7 @@ static void walk_look(struct heap_walk *walk)
         read_cpus(walk);
         release_cpus(walk);
     }
-    heap_walk_let_go();
+    slab_fork_let_go();
     for (unsigned i = 0; i < walk->slab_count; i++)
         count_states(walk, &walk->slabs[i]);
 }

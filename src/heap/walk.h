@@ -44,8 +44,4 @@ struct heap_walk {
  * nothing. */
 bool heap_walk_next(struct heap_walk *walk);
 
-/* In between no slab goes, no block changes its size, and no thread carries objects. */
-void heap_walk_hold(void);
-void heap_walk_let_go(void);
-
 #endif /* HEAP_WALK_H */

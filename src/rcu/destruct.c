@@ -320,7 +320,8 @@ unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epo
 }
 
 /* Runs no more than are pending now, because other threads may go on deferring. */
-void destruct_shrink(struct prudence_cache *cache)
+/* Runs destructors that keep slabs from being freed, if the caller may run any. */
+static void destruct_flush(struct prudence_cache *cache)
 {
     uint64_t most = destruct_pending(cache), done = 0;
     unsigned some = 1;
@@ -386,6 +387,7 @@ static bool destruct_safe(struct slab *slab, void *object)
 const struct slab_extension destruct_extension = {.wants = destruct_wants,
                                                   .cache_made = destruct_cache_made,
                                                   .cache_going = destruct_cache_going,
+                                                  .flush = destruct_flush,
                                                   .made = destruct_made,
                                                   .going = destruct_going,
                                                   .may_go = destruct_may_go,

@@ -12,9 +12,6 @@ extern const struct slab_extension destruct_extension;
 /* Returns the cache whose destructor this thread is in, or NULL. */
 const struct prudence_cache *destruct_here(void);
 
-/* Runs destructors that keep slabs from being freed, if the caller may run any. Does not wait. */
-void destruct_shrink(struct prudence_cache *cache);
-
 /* --- for destruct_barrier.c, destruct_worker.c and destruct_fork.c --- */
 
 #define DESTRUCT_NO_EPOCH    2

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extensions of the slab layer in a process, in the order of their calls (slab/extension.h).
+ * The extensions of the slab layer in a process, in the order of their calls (slab/extension.h),
+ * and the upcalls of the heap.
  *
  * Expiry counts come first, so that a short-term object freed by hand is reported before anything
  * else happens to the object. Profile comes before guard, which serves only allocations that were
@@ -18,9 +19,14 @@
 #include "debug/quarantine.h"
 #include "debug/red_zones.h"
 #include "debug/shuffle.h"
+#include "debug/stack_depot.h"
 #include "heap/cold.h"
+#include "heap/named.h"
+#include "heap/upcalls.h"
 #include "member_parts.h"
 #include "rcu/destruct.h"
+#include "rcu/destruct_barrier.h"
+#include "rcu/may_wait.h"
 #include "runtime/extensions.h"
 #include "scm/expiry_counts.h"
 
@@ -43,6 +49,23 @@ void extensions_enter(void)
         *extension_places[(*at)->number] = *(*at)->extension;
     }
 }
+
+/* ThreadSanitizer and zeroing know the objects of common slabs as well. Tools that look for leaks
+ * do not, and only they tell the library's own objects (CACHE_OWN) from others. Red zones would
+ * move the objects off the alignment that the size of a common cache gives. */
+const struct heap_upcalls heap_upcalls = {
+    .of_cold = EXTENSION_BIT(INSTRUMENTS_EXTENSION),
+    .may_wait = may_wait_for_code,
+    .barrier = destruct_barrier,
+    .empty = destruct_barrier_until_empty,
+    .named_by_this_thread = named_by_this_thread,
+    .wait_for_names = named_wait,
+    .unknown = guard_report_freed,
+    .resizes = check_resizes,
+    .trace = check_trace,
+    .print_trace = stack_depot_print,
+    .explain_live = check_live_explain,
+};
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
     [EXPIRY_COUNTS_EXTENSION] = &expiry_counts,

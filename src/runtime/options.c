@@ -262,7 +262,7 @@ static void set_check(uint64_t wanted)
 static void set_hardened(uint64_t wanted)
 {
     zero_on_free = red_zones_wanted = shuffle_wanted = wanted;
-    large_guard_wanted = empty_guard_wanted = hardened_wanted = wanted;
+    large_guard_wanted = size_class_of_empty = hardened_wanted = wanted;
 }
 
 static void set_max_extension(uint64_t units)
@@ -344,7 +344,7 @@ static const struct option options[] = {
      .apply = instruments_start},
     {COUNT("guard_first", "a number of large blocks, 0 to 16", LARGE_GUARD_FIRST_MOST),
      .word = &large_guard_first, .at_start = true, .apply = instruments_start},
-    {SWITCH("guard_empty"), .flag = &empty_guard_wanted, .at_start = true,
+    {SWITCH("guard_empty"), .flag = &size_class_of_empty, .at_start = true,
      .apply = instruments_start},
     {COUNT("guard", "0, or N to guard one allocation in N", UINT32_MAX), .word = &guard_interval,
      .at_start = true, .apply = instruments_start},

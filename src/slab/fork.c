@@ -57,6 +57,20 @@ static void drop_notes(struct prudence_cache *cache)
     cache->body->fork_notes = NULL;
 }
 
+void slab_fork_hold(void)
+{
+    os_lock_take(&slab_caches_lock);
+    preflush_pause();
+    os_carry_stop();
+}
+
+void slab_fork_let_go(void)
+{
+    os_carry_go_on();
+    preflush_go_on();
+    os_lock_release(&slab_caches_lock);
+}
+
 void slab_fork_prepare(void)
 {
     struct list *item;

@@ -276,7 +276,7 @@ TEST(places_are_told_apart)
     profile_sites_visit(find_caller, &found);
     if (UNWIND_BY_RULES)
         assert_true(found);
-    assert_null(profile_entry);
+    assert_null(object_entry);
     for (unsigned i = 0; i < 2; i++)
         destroy_empty(caches[i]);
 }

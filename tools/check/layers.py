@@ -7,9 +7,9 @@ LAYERS = {  # folder: what it is for; each may use only what stands below it
     "scm": "short-term memory: objects with expiration dates",
     "structures": "tables that readers search while writers change and resize them; counts, counters, logs, swaps",
     "urcu": "liburcu's names: its workers, batches and hash tables",
-    "heap": "any size: size classes, large blocks, public caches; from a pointer to its slab",
     "rcu": "what runs after a grace period: callbacks, the threads that run them, destructors",
     "debug": "what looks for bugs: checks, guarded objects, quarantine, traces, annotations",
+    "heap": "any size: size classes, large blocks, public caches; from a pointer to its slab",
     "slab": "the paper: caches, latent caches, nodes, slabs; the gate for extensions. No libc, no threads API",
     "gp": "when is it safe? domains, readers, driving grace periods (user/; kernel/: the kernel's own RCU)",
     "pages": "where slabs get their pages: runs, huge mappings, windows, and what goes back to the system",
@@ -29,6 +29,7 @@ PROGRAM_TABLES = {
     "process_parts": "what starts with the process",
     "process_parts_count": "",
     "domain_queue": "the queue of callbacks that each domain has",
+    "heap_upcalls": "the few calls from the heap to parts above it",
 }
 
 # Variables by which a layer is told at run time whom to call.

@@ -4,4 +4,5 @@
 #include "bug_search.h"
 
 bool check_wanted READ_MOSTLY = false;
+bool hardened_wanted;
 bool annotate_on;

@@ -6,7 +6,8 @@
 
 #include "base/base.h"
 
-extern bool check_wanted; /* the option check=1 */
-extern bool annotate_on;  /* a tool that watches memory or leaks is present */
+extern bool check_wanted;    /* the option check=1 */
+extern bool hardened_wanted; /* the option hardened=1 */
+extern bool annotate_on;     /* a tool that watches memory or leaks is present */
 
 #endif /* OS_POSIX_BUG_SEARCH_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Waits that a program asks for, where its thread may not wait (see wait_request.c). */
+#ifndef GP_USER_WAIT_REQUEST_H
+#define GP_USER_WAIT_REQUEST_H
+
+#include "base/base.h"
+
+struct prudence_domain;
+
+/* The wait that a caller asks for, and on whose behalf. */
+struct wait_request {
+    const char *what;      /* the public function */
+    const char *of, *name; /* "for domain" or "of cache", and the name */
+    /* the only domain whose sections forbid the wait; NULL: any domain */
+    struct prudence_domain *domain;
+    const struct prudence_domain *waits_for; /* whose grace periods must end; or NULL */
+    void *caller;                            /* the address that called the public function */
+    bool for_callbacks;   /* for callbacks, so not in a callback; otherwise for destructors */
+    bool returns_nothing; /* the public function cannot return an error */
+};
+
+/*
+ * Return 0 if this thread may wait for grace periods of the domain, or else the error for the
+ * program: EDEADLK if the thread would wait for itself, which is reported once for each calling
+ * place; EBUSY in a handler of pthread_atfork that runs between the library's own, reported if
+ * `returns_nothing`. The first does not care about names of this thread.
+ */
+int wait_request_sections(const struct wait_request *request, const struct prudence_domain *domain);
+int wait_request_readers(const struct wait_request *request, const struct prudence_domain *domain);
+
+/* Reports that the caller is at a place where the thread would wait for itself, and returns
+ * EDEADLK. `cache` is a name that belongs to the place, or NULL. */
+int wait_request_refuse(const struct wait_request *request, const char *where, const char *cache);
+int wait_request_refuse_section(const struct wait_request *request);
+
+/* Reports that a name of this thread is in the way, and returns EDEADLK. */
+int wait_request_refuse_names(const struct wait_request *request);
+
+/* Returns EBUSY. */
+int wait_request_refuse_in_fork(const struct wait_request *request);
+
+#endif /* GP_USER_WAIT_REQUEST_H */

@@ -21,7 +21,7 @@
 #include "debug/shuffle.h"
 #include "debug/stack_depot.h"
 #include "heap/cold.h"
-#include "heap/named.h"
+#include "rcu/named.h"
 #include "heap/upcalls.h"
 #include "member_parts.h"
 #include "rcu/destruct.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A snapshot of the heap, some slabs at a time (walk.c). */
-#ifndef HEAP_WALK_H
-#define HEAP_WALK_H
+#ifndef RUNTIME_WALK_H
+#define RUNTIME_WALK_H
 
 #include <prudence/heap_walk.h>
 
@@ -44,4 +44,4 @@ struct heap_walk {
  * nothing. */
 bool heap_walk_next(struct heap_walk *walk);
 
-#endif /* HEAP_WALK_H */
+#endif /* RUNTIME_WALK_H */

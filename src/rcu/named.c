@@ -12,7 +12,7 @@
  *
  * Locks: none is held during a sleep.
  */
-#include "heap/named.h"
+#include "rcu/named.h"
 
 #include "gp/user/hazard.h"
 #include "gp/user/hazard_names.h"

@@ -27,7 +27,7 @@
  * The walk finds slabs by address, so it needs no position in any list and no word in a slab, and
  * slabs that come and go do not affect the rest of the walk.
  */
-#include "heap/walk.h"
+#include "runtime/walk.h"
 
 #include "base/name.h"
 #include "debug/check.h"

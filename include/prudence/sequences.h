@@ -3,8 +3,7 @@
  * Private to <prudence/inline.h> and the library: the restartable sequences of the fast paths for
  * x86-64 and AArch64, and the layout that they know. Both use this one copy (docs/adr/0040). A
  * change of the words that a sequence reads or writes changes PRUDENCE_INLINE_LAYOUT. Then the
- * dynamic loader refuses a program that was compiled with another layout, unless the library still
- * has the names of that layout (heap/inline.c of the library).
+ * dynamic loader refuses a program that was compiled with another layout.
  *
  * Each stores the descriptor's address into struct rseq (rseq_cs, offset 8), which arms the section
  * [1, 2). Inside the section it reads cpu_id (offset 4), leaves if there is no line for that

@@ -35,8 +35,7 @@ _Static_assert(PAGE_MAP_PAGE_SHIFT == PRUDENCE_INLINE_PAGE_SHIFT, "known to inli
 
 #define PASTE_(layout, name) prudence_inline##layout##_##name
 #define PASTE(layout, name)  PASTE_(layout, name)
-
-#define NAME(name) PASTE(PRUDENCE_INLINE_LAYOUT, name)
+#define NAME(name)           PASTE(PRUDENCE_INLINE_LAYOUT, name)
 
 PRUDENCE_API void *NAME(cache_alloc)(struct prudence_cache *cache);
 PRUDENCE_API void NAME(cache_free)(struct prudence_cache *cache, void *object);
@@ -72,17 +71,3 @@ void NAME(stay_loaded)(const void *address)
 {
     os_stay_loaded(address);
 }
-
-/* Aliases for programs that were compiled with the headers of layout 2. These know the same words
- * except `cpus`, so they work as before (docs/how-to/inline.md). */
-#if PRUDENCE_INLINE_LAYOUT == 3
-#define ALSO_IN_LAYOUT_2(name)                                                                     \
-    PRUDENCE_API extern __typeof__(PASTE(3, name)) PASTE(2, name)                                  \
-        __attribute__((alias("prudence_inline3_" #name)))
-
-ALSO_IN_LAYOUT_2(cache_alloc);
-ALSO_IN_LAYOUT_2(cache_free);
-ALSO_IN_LAYOUT_2(cache_free_deferred);
-ALSO_IN_LAYOUT_2(cache_replace);
-ALSO_IN_LAYOUT_2(stay_loaded);
-#endif

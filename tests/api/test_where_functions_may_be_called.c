@@ -863,11 +863,6 @@ static const struct row {
     {"prudence_heap_print", do_heap_print, NOT_IN_FORK, ""},
     {"prudence_heap_walk_sized", do_heap_walk, NOT_IN_FORK, ""},
     /* The slow paths of inlined functions: each is part of the function of that name. */
-    {"prudence_inline2_cache_alloc", NULL, "", ""},
-    {"prudence_inline2_cache_free", NULL, "", ""},
-    {"prudence_inline2_cache_free_deferred", NULL, "", ""},
-    {"prudence_inline2_cache_replace", NULL, "", ""},
-    {"prudence_inline2_stay_loaded", NULL, "", ""}, /* by constructors */
     {"prudence_inline3_cache_alloc", NULL, "", ""},
     {"prudence_inline3_cache_free", NULL, "", ""},
     {"prudence_inline3_cache_free_deferred", NULL, "", ""},

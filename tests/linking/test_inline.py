@@ -199,19 +199,6 @@ class Inline(unittest.TestCase):
             called = self.build("gcc", "-O2", "-Wl,-z,lazy", SHARED, inlined=False)
             self.assertEqual(self.run_it(called, **other), "called\n")
 
-    @unittest.skipUnless(DEEP, "make test-long")
-    def test_programs_of_the_layout_before_go_on(self):
-        include = self.folder / "include_before"
-        shutil.copytree(ROOT / "include", include)
-        for header in (HERE / "layout2").iterdir():
-            shutil.copy(header, include / "prudence")
-        for compiler in compilers():
-            for flags in (("-O2", *linked(SHARED)), ("-O2", "-static", STATIC)):
-                program = self.build(compiler, *flags, include=include)
-                self.assertEqual(self.run_it(program), "inlined\n")
-                self.assertEqual(self.run_it(program, **NO_RSEQ), "inlined\n")
-                self.assertRegex(self.run_it(program, "interior", status=-6), "prudence_cache_free: .* 16 bytes after its start")
-
     def test_libraries_of_other_layouts_serve_their_own_programs(self):
         layout = int(LAYOUT) + 1
         program = self.build("gcc", "-O2", self.library_of(layout), include=self.headers_of(layout))

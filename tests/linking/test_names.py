@@ -27,10 +27,8 @@ def defined(library):
     return {name for name in found if not name.startswith("prudence_private_")} # hidden (test_members.py)
 
 
-def listed(*names):
-    """Without those of older versions, which only the shared libraries have."""
-    lines = [line.split() for name in names for line in (ROOT / "cmake" / name).read_text().splitlines()]
-    return {words[0] for words in lines if not words[1:] or words[1] == "inline"}
+def listed(name):
+    return {line.split()[0] for line in (ROOT / "cmake" / name).read_text().splitlines()}
 
 
 class Names(unittest.TestCase):
@@ -38,6 +36,13 @@ class Names(unittest.TestCase):
         public = listed("exported-symbols.txt")
         self.assertEqual(defined(STATIC), public)
         self.assertEqual(defined(STATIC_MALLOC), public | listed("exported-symbols-malloc.txt") - SHARED_ONLY)
+
+    def test_programs_ask_for_a_version(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder, "program")
+            subprocess.run(["cc", f"-I{ROOT}/include", HERE / "program.c", BUILD / "libprudence.so", "-o", program, "-pthread"], check=True)
+            said = subprocess.run(["readelf", "-VW", program], check=True, text=True, capture_output=True).stdout
+        self.assertRegex(said, r"Name: PRUDENCE_0\.1 ")
 
     def test_no_function_is_looked_up_late(self):
         """In a signal handler the dynamic linker would need more stack than there may be."""

@@ -470,10 +470,6 @@ class Prose(Check):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + comments)
         self.fails("check-prose", "comments of the product: ")
 
-    def test_headers_of_an_earlier_revision_keep_their_comments(self):
-        self.write("tests/linking/layout2/inline.h", MIT + f"/* {'What is. ' * 20} */\n")
-        self.passes("check-prose")
-
     def test_code_is_not_prose(self):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "by who";\n')
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\nby who\n```\n`by who`\n<!-- prose: off -->\nby who\n<!-- prose: on -->\n")

@@ -77,7 +77,7 @@ class Changes(unittest.TestCase):
 
 
 class Symbols(unittest.TestCase):
-    RELEASED = {"PRUDENCE_0.1": 335}  # a version that was released gets no more symbols (cmake/prudence.map)
+    RELEASED = {"PRUDENCE_0.1": 330}  # a version that was released gets no more symbols (cmake/prudence.map)
 
     def test_released_versions_do_not_grow(self):
         dump = (ROOT / "tests/repo/libprudence.abi").read_text()

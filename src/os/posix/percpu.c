@@ -62,11 +62,6 @@ static enum number_source {
 
 static const char KERNEL_IS_BROKEN[] = "the kernel does not restart sequences";
 
-/* Values of cpu_id that glibc writes, instead of the kernel, after registration failed and
- * before it was tried. */
-#define REGISTRATION_FAILED UINT32_C(0xfffffffe)
-#define NOT_REGISTERED_YET  UINT32_C(0xffffffff)
-
 static bool glibc_failed_to_register(void)
 {
     return posix_rseq_area.known && posix_rseq_area.size == 0;
@@ -85,8 +80,6 @@ static bool membarrier_rseq(unsigned cpu)
 
 static ptrdiff_t offset_without_rseq(void)
 {
-    if (glibc_failed_to_register())
-        return posix_rseq_area.offset;
 #if OS_PERCPU_HAS_RSEQ
     return (char *)&dummy_rseq - os_percpu_thread_pointer();
 #else
@@ -107,27 +100,6 @@ static void *owned_lines_make(size_t count)
         line->owner = (uintptr_t)lines;
     }
     return lines;
-}
-
-/*
- * Makes a line for every number that a sequence may find in cpu_id. Sequences of layout 2 inlined
- * into the program always read glibc's struct and compare the number with nothing. If glibc has not
- * registered the struct, it holds one of two numbers, and only they have lines. So the address is
- * far below the lines.
- */
-static void owned_lines_start(void)
-{
-    uintptr_t lines;
-
-    if (os_percpu_owned_lines)
-        return;
-    if (!glibc_failed_to_register()) {
-        os_percpu_owned_lines = owned_lines_make(os_cpu_count());
-        return;
-    }
-    lines = (uintptr_t)owned_lines_make(NOT_REGISTERED_YET - REGISTRATION_FAILED + 1);
-    lines -= (uintptr_t)REGISTRATION_FAILED << OS_PERCPU_SHIFT;
-    os_percpu_owned_lines = (void *)lines; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 /* Tests the kernel with this thread's struct rseq, if that is registered. */
@@ -165,7 +137,8 @@ void posix_percpu_start(bool wanted)
 {
     static bool said;
 
-    owned_lines_start();
+    if (!os_percpu_owned_lines)
+        os_percpu_owned_lines = owned_lines_make(os_cpu_count());
     os_percpu_rseq = false;
     os_percpu_rseq_offset = offset_without_rseq();
     os_percpu_why_not = why_not(wanted);

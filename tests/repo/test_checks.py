@@ -241,6 +241,71 @@ class Names(Check):
         self.fails("check-names", "no functions found")
 
 
+class Size(Check):
+    JOINED = "int half(int n) { n -= 1; if (n) return 1; return n / 2; }\n"
+    SPLIT = "int\nhalf(int n)\n{\n    n -= 1;\n\n    if (n)\n        return 1; /* one */\n    return n /\n           2;\n}\n"
+
+    def rows(self, *arguments):
+        done = subprocess.run([ROOT / "tools/check/size", "--json", *arguments, self.root], text=True, check=True, stdout=subprocess.PIPE)
+        return {(row["part"], row["kind"]): row for row in json.loads(done.stdout)}
+
+    def row(self, part, kind, name, text):
+        self.write(name, text)
+        return self.rows()[part, kind]
+
+    def test_clean_tree(self):
+        self.passes("check-size", "--check", self.root)
+
+    def test_joined_lines_count_like_others(self):
+        joined = self.row("src/slab", "C", "src/slab/slab.c", self.JOINED)
+        self.assertEqual(joined["max"], 7)
+        for layout in (self.SPLIT, "/* clang-format off */\n" + self.JOINED):
+            split = self.row("src/slab", "C", "src/slab/slab.c", layout)
+            self.assertEqual((split["code"], split["max"]), (joined["code"], joined["max"]))
+
+    def test_statements_of_python_count_like_others(self):
+        joined = self.row("tools", "Python", "tools/run.py", "def run(a): a += 1; return {'a': a, 'b': 2}\n")
+        split = self.row("tools", "Python", "tools/run.py", '"""Runs."""\n\ndef run(a):\n    # adds\n    a += 1\n'
+                         "    return {\n        'a': a,\n        'b': 2,\n    }\n")
+        self.assertEqual([joined[name] for name in ("code", "comments", "max")], [3, 0, 3])
+        self.assertEqual([split[name] for name in ("code", "comments", "max")], [3, 2, 3])
+
+    def test_a_part_is_a_folder(self):
+        rows = self.rows()
+        self.assertEqual(rows["src/slab", "C"]["files"], 2)
+        self.assertEqual(rows["src/slab", "C"]["largest file"], "src/slab/slab.c")
+        self.assertEqual(rows["tools", "shell"]["files"], 1)
+        self.assertEqual(rows["docs/how-to", "pages"]["code"], len(CLEAN["docs/how-to/install.md"].split()))
+        self.assertEqual(rows["all", "C"]["files"], sum(name.endswith((".c", ".h")) for name in CLEAN))
+
+    def test_what_nobody_wrote_is_left_out(self):
+        for name in ("rust/prudence-sys/src/bindings.rs", "build/made.c", "docs/results/data/page/table.csv", "tests/repo/libprudence.abi"):
+            self.write(name, "fn made() {}\n")
+        self.assertNotIn(("all", "Rust"), self.rows())
+        self.assertEqual(self.rows()["all", "C"]["files"], sum(name.endswith((".c", ".h")) for name in CLEAN))
+
+    def test_a_file_that_is_too_long(self):
+        self.write("src/heap/heap.c", MIT + "int a;\n" * 500)
+        self.passes("check-size", "--check", self.root)
+        self.write("src/heap/heap.c", MIT + "int a; int b;\n" * 251)
+        self.fails("check-size", "src/heap/heap.c:1: a file of 502 lines of code", "1 failures", arguments=("--check", self.root))
+
+    def test_a_function_that_is_too_long(self):
+        self.write("src/heap/heap.c", MIT + "int heap(int n) { " + "n++; " * 47 + "}\n")
+        self.passes("check-size", "--check", self.root)
+        self.write("src/heap/heap.c", MIT + "int heap(int n) { " + "n++; " * 48 + "}\n")
+        self.fails("check-size", "src/heap/heap.c: heap() has 51 lines of code", "1 failures", arguments=("--check", self.root))
+
+    def test_differences_since_a_revision(self):
+        git = ["git", "-C", self.root, "-c", "user.name=a", "-c", "user.email=a@b.example"]
+        for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+            subprocess.run(git + command, check=True)
+        self.write("src/heap/heap.c", CLEAN["src/heap/heap.c"] + "int heap; int more;\n")
+        row = self.rows("--since", "HEAD")["src/heap", "C"]
+        self.assertEqual([row[f"code {name}"] for name in ("before", "after", "difference")], [3, 5, 2])
+        self.assertEqual(row["files difference"], 0)
+
+
 class Spdx(Check):
     def test_clean_tree(self):
         self.passes("check-spdx")

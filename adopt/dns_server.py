@@ -37,7 +37,7 @@ LONG_LOAD = f"{LONG_UPDATES} updates and {LONG_QUERIES} queries per s"
 
 
 def dropin_flags(side):
-    """What compiles and what links a program for liburcu on our drop-in."""
+    """Returns the flags that compile and link a program for liburcu on our drop-in."""
     compat, cflags, libs = (side.run(["pkg-config", *words]).strip() for words in
                             (("--cflags-only-I", "prudence-urcu"), ("--cflags", "prudence"), ("--libs", "prudence")))
     return f"{compat} {cflags}", libs
@@ -45,7 +45,7 @@ def dropin_flags(side):
 
 class Updates(dns_load.Updates):
     def make_one(self):
-        """One that is refused fails its round or check alone."""
+        """Makes an update. A refused update fails only its own round or check."""
         try:
             super().make_one()
         except dns_load.Failed as error:
@@ -87,7 +87,7 @@ class Server:
 
     @property
     def pid(self):
-        """Of the server itself: the only child of what watches it."""
+        """Returns the id of the server itself, which is the only child of the watching process."""
         if not self.side.reports:
             return self.process.pid
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
@@ -99,11 +99,11 @@ class Server:
         raise NotImplementedError
 
     def reload(self):
-        """It reads its configuration again, which may name more zones."""
+        """Makes the server read its configuration again, which may name more zones."""
         raise NotImplementedError
 
     def load_again(self):
-        """It reads the zone again, where it can, and frees the old one."""
+        """Makes the server read the zone again, if it can, and free the old one."""
         self.reload()
 
     def end(self):
@@ -139,7 +139,7 @@ class Server:
                               text=True, check=False).stdout
 
     def wait_until_ready(self):
-        """It has read the zone. No update is made, so that the first is the caller's."""
+        """Waits until the server has read the zone. Makes no update, so that the first is the caller's."""
         self.wait_until(lambda: dns_load.latencies_of(self.ask("-n", "1", "-l", "1", "-Q", "10", "-v")), "does not answer")
 
     def under_queries(self, seconds, step, rate=QUERIES):
@@ -200,7 +200,7 @@ def memory_of(server):
 
 
 def storm_of(server, updates, seconds):
-    """One update after the other. What was lost before counts, too."""
+    """Makes one update after the other. Updates that were lost before count, too."""
     updates.seconds.clear()
     memory = Readings(server.pid, READINGS)
 

@@ -18,7 +18,7 @@ class Readings:
 
 
 def growth(readings):
-    """Of the second half, in per cent: the third quarter and the last, each with its highest."""
+    """Returns the growth in the second half, in per cent, by the highest value of each of the last two quarters."""
     quarter = max(1, len(readings) // 4)
     early, late = max(readings[2 * quarter:3 * quarter] or readings), max(readings[-quarter:])
     return 100 * (late / early - 1)

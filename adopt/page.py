@@ -41,7 +41,7 @@ def ratios(pairs, key):
 
 
 def verdict(measure, found, rounds):
-    """Of ratios after ÷ before. A round without one, whose before is 0, agrees with no other."""
+    """Judges ratios of after ÷ before. A round whose before is 0 has no ratio, and agrees with no other."""
     if not found:
         return "–"
     if len(found) < rounds:
@@ -83,7 +83,7 @@ def tests_cells(document, program):
 # -------------------------------------------------------------------------------------------------- prudence-latent
 
 def watched_figures(run):
-    """Of one round, over its processes. Waits are those of the process that queued most."""
+    """Sums one round over its processes. Waits are those of the process that queued most."""
     every = run["processes"]
     calls = max((one["callbacks"] for one in every), key=lambda calls: calls["queued"], default={})
     waits = calls.get("waits") or {"median_ns": 0, "p99_ns": 0, "most_ns": 0}

@@ -52,7 +52,7 @@ class Program:
         raise NotImplementedError
 
     def measure(self, side, seconds):
-        """One round: {key of a measure: number}."""
+        """Measures one round and returns {key of a measure: number}."""
         raise NotImplementedError
 
     def endure(self, side, seconds):

@@ -34,17 +34,17 @@ def parse_arguments(arguments, known):
     parser = argparse.ArgumentParser(
         prog="adopt", formatter_class=argparse.RawDescriptionHelpFormatter, description="""\
 Move programs that defer to Prudence: fetch Debian's source, build it as it is and with adopt/patches/NAME.patch, run the program's own tests on
-both sides, then measure both in rounds in which they take turns. What has finished is kept in build/adopt: after an interruption, call again.""",
+both sides, then measure both in rounds in which they take turns. Finished steps are kept in build/adopt. After an interruption, call again.""",
         epilog="A program whose packages or source are not there is left out, and named; status 77: nothing was left.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(known))
     parser.add_argument("--only", choices=(*STEPS, WATCH, ENDURE), action="append",
-                        help="only this step (again: more of them): patch fetches and patches; test and measure build what is not built; "
+                        help="only this step (again: more of them): patch fetches and patches; test and measure build missing parts; "
                         "watch: the program as it is, with and without prudence-latent in turns; endure: memory under a load that is the same on both "
                         "sides, which run at the same time (--seconds 3600)")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of the measurement ({ROUNDS})")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of a round and side ({SECONDS})")
-    parser.add_argument("--again", action="store_true", help="forget the results that are kept of the chosen steps, not what is built")
-    parser.add_argument("--report", action="store_true", help="no run: the report of what is kept, build/report/adopt.html")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds of the measurement ({ROUNDS})")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"seconds of a round and side ({SECONDS})")
+    parser.add_argument("--again", action="store_true", help="forget the kept results of the chosen steps, not the builds")
+    parser.add_argument("--report", action="store_true", help="run nothing: report the kept results, build/report/adopt.html")
     parser.add_argument("--into", type=Path, metavar="DOCS", help="of the report: the folder docs, in whose table and data the rows of these programs are replaced")
     given = parser.parse_args(arguments)
     for name in given.names:
@@ -137,7 +137,7 @@ def tasks_of(both, steps, rounds, seconds):
 
 
 def forget(runs, steps):
-    """What these steps kept."""
+    """Removes the results that these steps kept."""
     for step, names in (("test", "tests-*.json"), ("measure", "round-*.json"), (WATCH, "watched-*.json"),
                         (ENDURE, "endured-*.json")):
         for one in sorted(runs.glob(names)) if step in steps else ():
@@ -145,7 +145,7 @@ def forget(runs, steps):
 
 
 def run_program(program, build, given, say):
-    """What failed: [(title, why)]. Raises Missing."""
+    """Returns the failures: [(title, why)]. Raises Missing."""
     steps = given.only or STEPS
     missing = sides.missing_packages(program)
     if missing:

@@ -136,7 +136,7 @@ class Side:
         return [self.build_folder / "bin/prudence-latent", "--json", self.reports / f"{number}.json", "--", *command]
 
     def run(self, command, timeout=STEP_LIMIT, environment=None, folder=None):
-        """What it printed, which the log has as well. Nothing of it outlives an interruption."""
+        """Returns the output, which is also in the log. No process outlives an interruption."""
         words = [str(word) for word in command]
         status, said = keep.run_session(words, self.environment | (environment or {}), folder or self.source, timeout)
         with self.log.open("a") as log:
@@ -180,7 +180,7 @@ class Side:
             raise Failed(f"{words[0]} printed no JSON: {done.stdout!r}") from error
 
     def identity(self):
-        """What its results depend on."""
+        """Returns everything on which the results of this side depend."""
         module = HERE / "programs" / f"{self.program.name}.py"
         more = HERE / "programs" / self.program.name
         paths = [module, HERE / "programs/driver.h", *(HERE / one for one in self.program.uses), *([more] if more.is_dir() else []), *([HERE / "patches" / self.program.shared_patch] if self.program.shared_patch else [])]

@@ -76,7 +76,7 @@ def update_message(identity, host, address):
 
 
 class Updates:
-    """One update after the other, and how long each took."""
+    """Makes one update after the other, and keeps the time of each."""
 
     def __init__(self, port):
         self.link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

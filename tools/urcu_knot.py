@@ -35,7 +35,7 @@ zone:
 
 
 def unit_tests(source):
-    """Those of the server: zones, updates, queries, workers, configuration."""
+    """Runs the unit tests of the server: zones, updates, queries, workers, configuration."""
     return [f"knot/{path.stem}" for path in sorted((source / "tests/knot").glob("test_*.c"))]
 
 
@@ -89,7 +89,7 @@ class Client(threading.Thread):
 
 
 def change_zone(control, number):
-    """One transaction; every tenth time the zone is loaded anew as well."""
+    """Makes one transaction. Every tenth time, the zone is loaded anew as well."""
     commands = [["zone-begin", "example.test"], ["zone-unset", "example.test", "gen", "TXT"],
                 ["zone-set", "example.test", "gen", "60", "TXT", f'"{number}"'],
                 ["zone-commit", "example.test"]]

@@ -43,7 +43,7 @@ class OpenVSwitch(Program):
                   "lib/.libs/libopenvswitch.a", *flags, *self.libraries(side)])
 
     def libraries(self, side):
-        """What libopenvswitch.a was configured to need."""
+        """Returns the libraries that libopenvswitch.a was configured to need."""
         said = side.run(["make", "--eval", "adopt-libs: ; @echo $(lib_libopenvswitch_la_LIBADD) $(LIBS) $(CAPNG_LDADD)", "-s", "adopt-libs"])
         return [word for word in shlex.split(said) if word.startswith("-l")] + ["-lm"]
 

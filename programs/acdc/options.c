@@ -44,10 +44,10 @@ static const struct argp_option all_options[] = {
     {NULL, 0, NULL, 0, "Time", 2},
     {"threads", 'n', "N", 0, "Threads (1)", 2},
     {"duration", 'd', "TICKS", 0, "How often each thread's clock advances (100)", 2},
-    {"time-quantum", 't', "BYTES", 0, "What a thread allocates between two ticks (256K)", 2},
+    {"time-quantum", 't', "BYTES", 0, "Bytes that a thread allocates between two ticks (256K)", 2},
     {"max-drift", 'g', "TICKS", 0,
      "How far a thread may be ahead of the slowest, or any (the longest liveness)", 2},
-    {"seed", 'r', "N", 0, "Of all that is drawn (1)", 2},
+    {"seed", 'r', "N", 0, "Seed of all random numbers (1)", 2},
     {"pin", KEY_PIN, NULL, 0, "Bind the threads to CPUs in turn", 2},
 
     {NULL, 0, NULL, 0, "Objects", 3},
@@ -78,7 +78,7 @@ static const struct argp_option all_options[] = {
     {"json", KEY_JSON, "FILE", 0, "Write everything to FILE (-: standard output)", 5},
     {"csv", KEY_CSV, "FILE", 0, "Write settings and figures to FILE, as a line", 5},
     {"csv-samples", KEY_CSV_SAMPLES, "FILE", 0, "Write the samples of memory to FILE", 5},
-    {"label", 'P', "NAME", 0, "What the results call this run", 5},
+    {"label", 'P', "NAME", 0, "Name of this run in the results", 5},
     {"verbose", 'v', NULL, 0, "Print the samples of memory behind the table", 5},
     {"quiet", 'Q', NULL, 0, "No table, no progress", 5},
 

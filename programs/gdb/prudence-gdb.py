@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands for gdb: the caches of a process that uses Prudence, what an address is, and what waits for which reader.
+"""Commands for gdb: the caches of a process that uses Prudence, the meaning of an address, and the reader for which each object waits.
 
     (gdb) source prudence-gdb.py
     (gdb) prudence dump
@@ -43,7 +43,7 @@ from prudence_watch.process import inner_pid  # noqa: E402
 
 
 class GdbMemory(Memory):
-    """Of the process or core file that gdb has."""
+    """The memory of the process or core file that gdb has."""
 
     def __init__(self):
         super().__init__()
@@ -82,7 +82,7 @@ class Debugged(Target):
         return next((found.name or "" for found in gdb.selected_inferior().threads() if found.ptid[1] == thread), "")
 
     def mappings(self):
-        """Of files, as in /proc/PID/maps. A core file has them in a note."""
+        """Returns the mappings of files, as in /proc/PID/maps. A core file has them in a note."""
         return [f"{start}-{end} r-xp {offset} 00:00 0 {path}" for start, end, offset, path in self.mapped]
 
 
@@ -121,8 +121,9 @@ class Reading(gdb.Command):
 
 
 class Whois(gdb.Command):
-    """What an address is: prudence whois ADDRESS. Its cache, slab and object, and where that object is: live, cached,
-    latent or free."""
+    """prudence whois ADDRESS
+
+    Shows the cache, slab and object of an address, and the state of the object (live, cached, latent or free)."""
 
     def __init__(self):
         super().__init__("prudence whois", gdb.COMMAND_DATA)
@@ -278,7 +279,7 @@ class Stub:
         return self.copy.memory.word(self.state + self.layout.offset(f"call_state.{member}"))
 
     def is_in_sequence(self):
-        """Whether the thread is inside a restartable sequence: only a thread that goes on there is restarted."""
+        """Says whether the thread is inside a restartable sequence: only a thread that goes on there is restarted."""
         area = self.layout.address("rseq_area")
         if not self.copy.memory.number(area + self.layout.offset("rseq_area.known"), 1):
             return False

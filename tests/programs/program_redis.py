@@ -4,7 +4,7 @@
 
 Debian's redis links libjemalloc.so.2, by the unprefixed names malloc, free and malloc_usable_size, so a
 preloaded library stands before it (the loader's log proves it). jemalloc is then mapped but unused, and
-its figures in INFO memory stay at what it needs itself: that is checked as well.
+its figures in INFO memory stay at its own needs, which the test checks as well.
 """
 
 import random
@@ -105,7 +105,7 @@ class Redis(Program):
             raise Failed(f"jemalloc serves redis: {memory['allocator_allocated']} bytes of "
                          f"{memory['used_memory']}")
         before = self.digest()
-        self.call("BGSAVE")  # a forked child writes it while the parent goes on
+        self.call("BGSAVE")  # a forked child writes the file while the parent goes on
         while b"rdb_bgsave_in_progress:1" in self.call("INFO", "persistence"):
             self.call("SET", "changing", random.randbytes(1000))
         self.call("DEL", "changing")
@@ -123,7 +123,7 @@ class Redis(Program):
             found = self.call_many([("GET", name) for name in part])
             wrong = [name for name, value in zip(part, found) if value != values[name]]
             self.assertFalse(wrong, "values differ after the restore")
-        self.call("FLUSHALL", "ASYNC")  # freed by a thread that has allocated none of it
+        self.call("FLUSHALL", "ASYNC")  # freed by a thread that has allocated none of these objects
         self.assertEqual(self.call("DBSIZE"), 0)
         self.stop_server(server)
         self.note(f"{len(values) + 151} keys the same after restore")

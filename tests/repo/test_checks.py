@@ -535,6 +535,43 @@ class Prose(Check):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + comments)
         self.fails("check-prose", "comments of the product: ")
 
+    def test_other_languages_have_rates(self):
+        """A good text passes in each group, and a fragment fails."""
+        good, bad = "Frees the object after the next grace period", "What the one thread of the process does to it"
+        for name, text, group in (
+                ("include/prudence/one.hpp", MIT + "// {}\n\n", "comments of C++ headers"),
+                ("rust/prudence/src/one.rs", "// SPDX-License-Identifier: MIT\n\n/// {}\n/// with `what`.\nfn one() {{}}\n", "comments of Rust"),
+                ("tools/one.py", '# SPDX-License-Identifier: MIT\ndef one():\n    """{}."""\n', "Python of programs and tools"),
+                ("tools/one.py", "# SPDX-License-Identifier: MIT\n\n# {}\n# with an object\n", "Python of programs and tools"),
+                ("tools/one", "#!/usr/bin/python3\n# SPDX-License-Identifier: MIT\n\n# {}\n", "Python of programs and tools"),
+                ("tests/one.py", '# SPDX-License-Identifier: MIT\nclass One:\n    """{}."""\n', "Python of tests"),
+                ("tools/one.py", '# SPDX-License-Identifier: MIT\nparser.add_argument("--one", help="{}")\n', "help texts of Python"),
+                ("src/slab/slab.c", DUAL + 'const char *one = "{} "\n                  "again";\n', "messages of the product"),
+                ("programs/one.c", MIT + 'const char *one = "{}";\n', "help texts and messages of programs")):
+            with self.subTest(group, name=name):
+                before = (self.root / name).read_text() if (self.root / name).exists() else None
+                self.write(name, text.format(good[:1].lower() + good[1:] if "help" in group else good))
+                self.passes("check-prose")
+                self.write(name, text.format(bad[:1].lower() + bad[1:] if "help" in group else bad))
+                self.fails("check-prose", f'{group}: 1 "fragments" in 1 texts')
+                (self.root / name).unlink()
+                if before:
+                    self.write(name, before)
+
+    def test_code_of_other_languages_is_not_counted(self):
+        words = "What the one thread of the process does to it"
+        self.write("tools/one.py", f'# SPDX-License-Identifier: MIT\none = "{words}"\n')
+        self.write("rust/prudence/src/one.rs", f'// SPDX-License-Identifier: MIT\nfn one() {{\n    print!("// {words}");\n}}\n')
+        self.passes("check-prose")
+
+    def test_a_file_may_be_above_the_limit_but_not_far(self):
+        self.write("tools/one.py", "# SPDX-License-Identifier: MIT\n" + "\n\n# Of the thread number one in this list\n\n" * 5)
+        self.fails("check-prose", 'tools/one.py: 5 "fragments" in 5 texts: more than 15 in 100')
+
+    def test_rates_are_printed(self):
+        self.write("tools/one.py", "# SPDX-License-Identifier: MIT\n\n# Of the thread number one in this list\n")
+        self.assertIn("Python of programs and tools: 8 words; fragments 100.0 of 5", self.run_tool("check-prose", "--rates", self.root).stdout)
+
     def test_code_is_not_prose(self):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "by who";\n')
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\nby who\n```\n`by who`\n<!-- prose: off -->\nby who\n<!-- prose: on -->\n")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (what makes results of measurements; none of it is in the library)
-"""reproduce/evaluate without long runs: what it refuses, its plan, figures from what programs say, verdicts, what is kept and what fails, what it asks of
+"""reproduce/evaluate without long runs: refusals, the plan, figures from the output of programs, verdicts, kept and failed runs, questions to
 servers, its page as a browser lays it out."""
 
 import contextlib
@@ -156,7 +156,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(figures.of_counters(counters() | {"allocations": figures.FEW - 1}), {})
 
     def test_of_mix(self):
-        """The default is a subject, and pre-flush is one of its own; what no user has is none."""
+        """The default is a subject, and pre-flush is one of its own; a setting that no user has is none."""
         rows = figures.rows_of([mix()])
         self.assertEqual([(one.load, one.subject) for one in rows],
                          [("mix file, 500 steps, cache by demand", name) for name in ("classic", "throttled-10", "throttled-20", "prudence", "prudence, pre-flush")])

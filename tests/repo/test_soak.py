@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (a tool that runs for hours)
-"""tools/test/soak with programs that are made up: it loses no run and counts none twice, however it ends; it keeps findings; it leaves no process."""
+"""tools/test/soak with programs that are made up: the soak loses no run and counts none twice, however it ends. Findings are kept, and no process is left."""
 
 import json
 import os
@@ -131,7 +131,7 @@ class Soak(unittest.TestCase):
         log = (self.folder / "findings/x86-bad-2-plan.log").read_text()
         self.assertIn("what went wrong, seed 2", log)
         self.assertRegex(said, "FINDING: .*x86-bad-2-plan.log")
-        self.assertEqual(self.soak(jobs, "--runs", "1")[0], 1) # nothing new was found, but it is known
+        self.assertEqual(self.soak(jobs, "--runs", "1")[0], 1) # nothing new was found, but the finding is known
         self.assertEqual(self.soak([jobs[1]], "--runs", "1")[0], 0)
 
     def test_a_program_that_dies_of_a_signal_is_a_finding(self):

@@ -19,12 +19,12 @@ PIECES = (b"", b" ", b"\n", b"\0", b"\r", b"\x1b[31m", b"\xc2\x9b", b"\xe2\x80\x
 
 
 def number(draw):
-    """One that a reader may not have expected."""
+    """Returns a value that a reader may not expect."""
     return draw.choice(NUMBERS) if draw.random() < 0.8 else draw.getrandbits(draw.choice((8, 16, 32, 48, 64)))
 
 
 def mutated_line(draw, line):
-    """One word of it is another, or is not, or is there twice."""
+    """Changes, removes or doubles a word of the line."""
     words = line.split(b" ")
     at, kind = draw.randrange(len(words)), draw.randrange(6)
     if kind == 0:
@@ -43,7 +43,7 @@ def mutated_line(draw, line):
 
 
 def mutated_text(draw, text):
-    """Of lines: some are other ones, are missing, are there twice, or stand elsewhere; or bytes of it are others, or it is cut."""
+    """Changes, removes, doubles or moves lines, changes bytes, or cuts the text."""
     lines = text.split(b"\n")
     for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
         at, kind = draw.randrange(len(lines)), draw.randrange(10)
@@ -87,7 +87,7 @@ class Recorder(LiveMemory):
 
 
 class Recorded(Memory):
-    """What was noted, perhaps with faults in it."""
+    """The memory that was noted, perhaps with faults in it."""
 
     def __init__(self, *seen):
         super().__init__()

@@ -151,7 +151,7 @@ class Export(Case):
         self.watch(watched.pid).sample()
 
     def test_a_process_that_stands_still(self):
-        """It does nothing for the tool that watches it."""
+        """The process does nothing for the tool that watches."""
         watched = self.start(options="background=0")
         watched.ask("keep 300")
         watched.process.send_signal(signal.SIGSTOP)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The layers of src/, from the top to the bottom: what check-layers and check-calls know of them, and what
-docs/explanation/design.md says."""
+"""The layers of src/, from the top to the bottom: the source of check-layers, check-calls and the list in
+docs/explanation/design.md."""
 
-LAYERS = {  # folder: what it is for; each may use only what stands below it
+LAYERS = {  # folder: its purpose; each may use only layers below it
     "runtime": "what a process starts, forks and counts; options; the tables that name the parts above",
     "scm": "short-term memory: objects with expiration dates",
     "structures": "tables that readers search while writers change and resize them; counts, counters, logs, swaps",
@@ -23,7 +23,7 @@ CLIENTS = {"structures": {"os", "base"}}
 RANK = {layer: rank for rank, layer in enumerate(reversed(LAYERS))}
 
 # Constant tables that the embedding program defines (src/runtime in a process, kernel/ in Linux): by them a layer
-# calls what stands above it and is none of its business.
+# calls functions of a layer above, which it does not know.
 PROGRAM_TABLES = {
     "slab_extensions": "what is called at the steps of an object's life",
     "process_parts": "what starts with the process",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Lines of code, lines of comments and lengths of functions of one text, for tools/check/size.
 
-The layout of a text does not change its count. C and C++ have passed through clang-format before they come here. Python is
-written again from its syntax tree: a statement is a line, and a longer statement is one line for each COLUMNS characters. A blank
-line never counts. The length of a function is its number of lines of code, from its name to its end.
+The layout of a text does not change the count. C and C++ have passed through clang-format before they come here. Python is
+written again from the syntax tree: a statement is a line, and a longer statement is one line for each COLUMNS characters. A blank
+line never counts. The length of a function is the number of lines of code from the name to the end.
 """
 
 import ast
@@ -33,7 +33,7 @@ def blank(match):
 
 
 def of_lines(text, code):
-    """Of a text, and of the same text with blanks for comments: the lines of code, and the number of lines that only comment."""
+    """Compares a text with the same text without comments. Returns the lines of code, and the number of lines that only comment."""
     whole, lines = text.split("\n"), code.split("\n")
     kept = [line for line in lines if line.strip()]
     return kept, sum(bool(line.strip()) for line in whole) - len(kept)

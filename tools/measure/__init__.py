@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Measurements: what is run, what is kept, what it shows and the page that says so (CONTRIBUTING.md).
+"""Measurements: the runs, the kept results, the findings and the page (CONTRIBUTING.md).
 
 What all have in common:
-    command      how a command starts and ends, and what it says meanwhile
+    command      start and end of a command, and its progress
     arguments    numbers, names and files of command lines
     allocators   the allocators that are preloaded: where their libraries are, and their versions
     preload      the value of LD_PRELOAD
@@ -13,7 +13,7 @@ What all have in common:
     page         pages, tables and warnings
     report       which report a file has
 
-A measurement is one file, or a folder of plan (what is run), run (the command), verdict (what it shows) and page:
+A measurement is one file, or a folder of plan (the runs), run (the command), verdict (the findings) and page:
     compare  growth  malloc  structures, and those of reproduce/experiments: acdc  evaluate  kernel_evaluate  variants
 What other programs run has a report alone:
     bench (prudence-bench)  summary (tools/bench/all)

@@ -19,7 +19,7 @@ class Allocator:
     name: str
     library: str  # a pattern; relative to the build folder unless it begins with /
     hint: str     # how to get it
-    package: str = ""  # of Debian, which knows the version when the library does not say it
+    package: str = ""  # of Debian, which knows the version when the library does not tell
     path: Path = None
     version: str = ""
 
@@ -49,7 +49,7 @@ ALLOCATORS = [
 
 
 def probe(allocator, load):
-    """What the load program says with this allocator preloaded; None: it does not run."""
+    """Returns the output of the load program with this allocator preloaded, or None if the program does not run."""
     done = subprocess.run([load, "probe"], capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": ld_preload(allocator.path)})
     return json.loads(done.stdout) if done.returncode == 0 else None
 
@@ -60,7 +60,7 @@ def package_version(package):
 
 
 def prepare(allocator, build, load):
-    """Finds the library and its version. Why it cannot be measured, or None."""
+    """Finds the library and its version. Returns the reason why the allocator cannot be measured, or None."""
     if not allocator.find(build):
         return f"{allocator.library} is not there: {allocator.hint}"
     said = probe(allocator, load)

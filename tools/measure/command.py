@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the commands in tools/ start a measurement: signals end what runs, and programs come from PRUDENCE_BUILD_DIR, or build/."""
+"""How the commands in tools/ start a measurement: signals end the running programs, and programs come from PRUDENCE_BUILD_DIR, or build/."""
 
 import datetime
 import os
@@ -15,7 +15,7 @@ KEPT = "interrupted; what is finished is kept, and the next call goes on from th
 
 
 def start(name, main, interrupted=INTERRUPTED):
-    """Ends with what `main` returns of the command line and the build folder."""
+    """Ends with the result of `main` for the command line and the build folder."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what runs, as Control-C does
     try:
         sys.exit(main(sys.argv[1:], Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()))
@@ -36,7 +36,7 @@ def commit():
 
 
 class Progress:
-    """What goes on, on standard error: on a terminal one line that the next replaces, elsewhere a line now and then."""
+    """Reports progress on standard error: on a terminal one line that the next replaces, elsewhere a line now and then."""
 
     def __init__(self, program, total=0, noun="runs", each=10):
         self.program, self.total, self.noun, self.each = program, total, noun, each

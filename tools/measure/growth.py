@@ -96,7 +96,7 @@ def sentence(what, axis, unit, xs, ys, found):
 # -------------------------------------------------------------------------------------------------------------- points
 
 def run(program, axis, value, more):
-    """What one process says: a point, or why there is none."""
+    """Runs one process. Returns its point, or the reason why there is none."""
     done = subprocess.run([program, axis, str(value), *more], text=True, capture_output=True, check=False)
     if done.returncode:
         sys.exit(f"bench-growth: {axis} {value}: {done.stderr.strip() or done.returncode}")
@@ -125,7 +125,7 @@ def measure(program, chosen, request):
 
 
 def curve(axis, text, figure, what, unit, points):
-    """One figure along one axis: its points, the fit and the sentence. None: too few points."""
+    """Returns the points of a figure along an axis, the fit and the sentence, or None if there are too few points."""
     taken = sorted((value, [one[figure] for one in found]) for (name, value), found in points.items() if name == axis)
     xs = [value for value, _ in taken]
     ys = [statistics.median(values) for _, values in taken]

@@ -49,7 +49,7 @@ def kept(place, identity):
 
 
 def seconds_left(tasks, took):
-    """From what tasks of the same kind took, else from what the task says itself, else from the mean of all; None before anything is known."""
+    """Estimates from tasks of the same kind, else from the task's own estimate, else from the mean of all tasks. Returns None when none has run."""
     every = [seconds for many in took.values() for seconds in many]
     mean = sum(every) / len(every) if every else None
     found = [sum(took[one.kind]) / len(took[one.kind]) if one.kind in took else one.seconds or mean for one in tasks]
@@ -86,7 +86,7 @@ def end_session(leader):
 
 @dataclasses.dataclass
 class Sessions:
-    """Those that run, of all threads. One that begins after they were ended is ended by the thread that began it."""
+    """The running sessions of all threads. One that begins after they were ended is ended by the thread that began it."""
     leaders: set = dataclasses.field(default_factory=set)
     ended: bool = False
 

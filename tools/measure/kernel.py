@@ -118,7 +118,7 @@ def mix_cells(rows):
 
 
 def peak_cells(rows):
-    """What Prudence's objects are when it has most slabs."""
+    """Returns the states of Prudence's objects when the number of slabs is highest."""
     ours = [row for row in rows if row["subject"] == "prudence"]
     return [{"subject": f"prudence, {mix}"} | {name: spread([row[key] for row in some]) for name, key in PEAK_FIGURES.items()}
             for (mix,), some in group(ours, "mix").items()]
@@ -161,7 +161,7 @@ HURRY = 2  # times as many grace periods as at first
 
 
 def hurried(samples):
-    """Where RCU hurries: samples since whose forerunner an expedited grace period ended, or grace periods were HURRY times as frequent as in the first
+    """Returns the samples in which RCU hurries: samples since whose forerunner an expedited grace period ended, or grace periods were HURRY times as frequent as in the first
     tenth of the run."""
     def rate(one, other):
         return (other["grace_periods"] + other["expedited"] - one["grace_periods"] - one["expedited"]) / max(other["ms"] - one["ms"], 1)

@@ -79,7 +79,7 @@ def growth_mb(run):
 
 
 def grows(run):
-    """Whether memory rises though what is live does not. A run whose memory ran out has grown, however its halves compare."""
+    """Says whether memory rises though the live objects do not grow. A run whose memory ran out has grown, however its halves compare."""
     growth = growth_mb(run)
     return out_of_memory(run) or growth is not None and growth > max(FLAT_MB, SAME * run["peak_kb"] / 1024)
 

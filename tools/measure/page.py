@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a report writes: a page that stands alone, pictures, tables as CSV, and tables on a page of ours. `Report` remembers what was written."""
+"""Writes a report: a page that stands alone, pictures, tables as CSV, and tables on a page of ours. `Report` remembers the written files."""
 
 import csv
 import re
@@ -99,7 +99,7 @@ def render(name, **said):
 
 
 class Report:
-    """Of FILE.json, and of further files that are taken together with it: FILE.html, FILE.svg, FILE.png and FILE/TABLE.csv beside it."""
+    """The report of FILE.json, and of further files that are taken together with it: FILE.html, FILE.svg, FILE.png and FILE/TABLE.csv beside it."""
 
     def __init__(self, source, note=(), into=None, images=None):
         self.source, self.note, self.into, self.images = source, list(note), into, images

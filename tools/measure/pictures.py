@@ -58,7 +58,7 @@ def panel(axes, curves, style, title, xlabel, ylabel, xscale="log"):
 
 
 def legend_below(figure, grid, columns=4):
-    """One for all axes of `grid`, below them, so that it covers no curve."""
+    """Draws one legend for all axes of `grid`, below them, so that no curve is covered."""
     found = handles_of(grid)
     share = (0.24 * -(-len(found) // columns) + 0.15) / figure.get_figheight()
     figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
@@ -66,7 +66,7 @@ def legend_below(figure, grid, columns=4):
 
 
 def legend_in(subfigure, grid, size):
-    """One for all axes of `grid`, alone in a figure of its own."""
+    """Draws one legend for all axes of `grid`, alone in a figure of its own."""
     found = handles_of(grid)
     subfigure.legend(found.values(), found.keys(), loc="center", ncols=6, frameon=False, fontsize=size)
 
@@ -84,7 +84,7 @@ def inline_svg(figure):
 
 
 def svg_of(figure):
-    """Of a page that has many; the figure is closed. None: nothing."""
+    """Returns the picture for a page that has many, and closes the figure. Returns None if there is none."""
     if figure is None:
         return []
     svg = inline_svg(figure)

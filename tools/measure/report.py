@@ -37,8 +37,8 @@ Pictures, tables and verdicts of a measurement.
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
     parser.add_argument("--note", action="append", default=[], help="something else that the page says")
     parser.add_argument("--into", metavar="DOCS", type=Path,
-                        help="of evaluate and of variants: the folder docs, whose tables are replaced by those measured; its text is not changed")
-    parser.add_argument("--images", metavar="FOLDER", type=Path, help="of bench-acdc: each experiment's picture as a PNG in FOLDER")
+                        help="replace the tables in this folder docs by the measured ones of evaluate or variants; the text stays")
+    parser.add_argument("--images", metavar="FOLDER", type=Path, help="write the picture of each experiment of bench-acdc as a PNG into FOLDER")
     given = parser.parse_args(arguments)
     if given.files[0].is_file() and not given.files[0].suffix:
         parser.error(f"{given.files[0]}: FILE needs an ending, as FILE.json has, because its tables go into the folder FILE")

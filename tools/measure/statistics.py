@@ -43,7 +43,7 @@ def relative_width(values, confidence=0.95):
 
 
 def is_known(values, precision, confidence=0.95):
-    """Whether the interval is within `precision` (0.1: 10 %) of the mean."""
+    """Says whether the interval is within `precision` (0.1: 10 %) of the mean."""
     return relative_width(values, confidence) <= precision
 
 
@@ -77,5 +77,5 @@ def allocation_of_variation(labels, responses):
 
 
 def slope(xs, ys):
-    """Of the straight line through the logarithms: 0 is constant, 1 is proportional."""
+    """Returns the slope of the straight line through the logarithms: 0 is constant, 1 is proportional."""
     return float(scipy.stats.linregress(numpy.log2(xs), numpy.log2(ys)).slope)

@@ -178,7 +178,7 @@ MOST_BY_PLACE = 1.10  # the slowest place of the code by the fastest
 
 
 def alignment(results, summary):
-    """What a pair costs with the code in eight places."""
+    """Writes the cost of a pair with the code in eight places."""
     rows = results.all_rows("alignment")
     summary.add("pair: the code's place makes no more than a tenth", [row["spread"] <= MOST_BY_PLACE for row in rows])
     summary.table("alignment", "Pairs with the code in eight places, 16 bytes apart, ns", [
@@ -187,7 +187,7 @@ def alignment(results, summary):
 
 
 def growth(results, summary):
-    """What grows with what: a row for each curve, with its sentence."""
+    """Writes a row for each curve of growth, with its sentence."""
     summary.table("growth", "Growth", [{"along": row["axis_text"], "fit": row["curve"], "in a sentence": row["sentence"]}
                                        for row in results.all_rows("growth")], "The curves are drawn in growth.html.")
 
@@ -327,7 +327,7 @@ def variant_rows(results, part, **wanted):
 
 
 def beside_liburcu(rows, key, better_by=1):
-    """Of each of our rows, whether it is as good as the best of liburcu's under the same load."""
+    """Says of each of our rows whether it reaches the best of liburcu's under the same load."""
     found = []
     for row in rows:
         peers = [peer[key] for peer in rows if peer["variant"].startswith("urcu") and peer[key]

@@ -21,7 +21,7 @@ HOLDS, FAILS, UNDECIDED, MISSING = "holds", "does not hold", "undecided", "not m
 
 
 def change(theirs, ours, none=0.0):
-    """Of ours against theirs, as a share; 0 if they differ by less than `none`."""
+    """Returns the change of ours against theirs, as a share; 0 if they differ by less than `none`."""
     if theirs == ours or abs(ours - theirs) < none:
         return 0.0
     return ours / theirs - 1 if theirs else float("inf")

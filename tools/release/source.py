@@ -15,7 +15,7 @@ def version():
 
 
 def revision():
-    """What is committed, with changes of tracked files that are not committed yet."""
+    """Returns a revision that has the committed tree, with changes of tracked files that are not committed yet."""
     stash = subprocess.run(["git", "stash", "create"], cwd=ROOT, check=True, text=True, capture_output=True).stdout.strip()
     return stash or "HEAD"
 

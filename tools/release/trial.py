@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a trial of packages in a root finds: results of tests, and files that are there after the purge and were not before, or changed."""
+"""The findings of a trial of packages in a root: results of tests, and files that are new or changed after the purge."""
 
 import hashlib
 import os

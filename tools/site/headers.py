@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the public headers declare, and the comment that each declaration has: for the site's reference (hooks.py) and for the
+"""The declarations of the public headers, and the comment of each: for the site's reference (hooks.py) and for the
 manual pages of functions (man3).
 
 Headers are written for people who read them, so no comment has markup. A comment is for the declarations that follow it, up to
@@ -50,7 +50,7 @@ class Undocumented(Exception):
 
 
 def blank(text):
-    """The same with comments of x."""
+    """Returns the text with comments of x."""
     return COMMENT.sub(lambda match: re.sub(r"[^\n]", "x", match[0]), text)
 
 
@@ -114,14 +114,14 @@ def without_attributes(code):
 
 
 def prototype(code):
-    """Of a function, without its body: in lines of 72 columns (of 80 in a manual page), broken after commas."""
+    """Returns the prototype of a function, in lines of 72 columns (of 80 in a manual page), broken after commas."""
     code = re.split(r"\s*(?:\{|;)", DECORATION.sub("", without_attributes(" ".join(code.split()))), maxsplit=1)[0] + ";"
     code = re.sub(r"\* (?=\w)", "*", code).replace(" ", "\0").replace(",\0", ", ")
     return "\n".join(textwrap.wrap(code, 72, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)).replace("\0", " ")
 
 
 def declaration(code):
-    """What this declares, or None: a directive, a forward declaration, an assertion, the end of extern "C"."""
+    """Returns the declaration, or None for a directive, a forward declaration, an assertion, or the end of extern "C"."""
     bare = without_attributes(COMMENT.sub("", code)).strip()
     if bare.startswith("#") and not bare.startswith("#define") or re.match(r'(struct|union|enum) \w+;|_Static_assert|\}|extern "C"', bare):
         return None

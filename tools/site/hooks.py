@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What makes a site of README and docs/ (mkdocs.yml).
+"""Makes a site of README and docs/ (mkdocs.yml).
 
 - The front page is README.md. The navigation is that of docs/README.md: its headings, and the pages that it links to; then
   decisions, man pages and the reference of the headers (reference.py).

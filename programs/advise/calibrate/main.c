@@ -373,7 +373,7 @@ int main(int argc, char **argv)
     };
     const struct argp argp = {
         options, parse,
-        NULL,    "Measure what operations cost on this machine; JSON on standard output.",
+        NULL,    "Measure the costs of operations on this machine; JSON on standard output.",
         NULL,    NULL,
         NULL};
     struct request request = {.repeats = 21, .seconds = 0.001};

@@ -14,7 +14,7 @@ TITLES = {one.name: one.title for one in mechanisms.MECHANISMS}
 
 
 def interval(values, span=errors.NONE):
-    """Of the median's value and the draws: that, and where nine tenths of the draws lie, times the model's error (`span`)."""
+    """Returns the value of the median, and the range of nine tenths of the draws, times the error of the model (`span`)."""
     values = numpy.atleast_1d(values)
     return {"median": float(values[0]), "low": float(numpy.quantile(values, 0.05)) * span[0],
             "high": float(numpy.quantile(values, 0.95)) * span[1]}
@@ -64,7 +64,7 @@ def deferral_text(details):
 
 
 def reasons_of(name, machine, load, needs, rate, waiting, cost, error):
-    """Sentences for a person, from what the model found and what was measured beside it."""
+    """Writes the reasons as sentences, from the model and from the measurements beside it."""
     active = mechanisms.active_cpus(machine, load)
     found = []
     if load.threads > active and value(cost.holding) > 0 and waiting >= 0.01:
@@ -207,7 +207,7 @@ def rate_text(rate):
 
 
 def verdict(answer):
-    """One sentence, and the share of updates up to which it holds."""
+    """Returns a sentence, and the share of updates up to which the sentence holds."""
     rows = {row["name"]: row for row in answer["ranking"]}
     choice, ours = rows[answer["choice"]], rows["rcu"]
     now = rows[answer["current"]]["title"]
@@ -246,7 +246,7 @@ def load_text(load):
 
 
 def error_text(error):
-    """Where the model's error comes from, and how many CPUs it was measured with."""
+    """Says how the error of the model was found, and with how many CPUs."""
     checks = "a check" if error["checks"] == 1 else f"{error['checks']} checks"
     place = "here" if error["here"] else "on another machine"
     ending = "" if error["here"] else ": `prudence-advise check` measures it here"

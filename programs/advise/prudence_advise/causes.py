@@ -23,7 +23,7 @@ class Cause:
 
 
 def sentence(cause, measured, machine, threads):
-    """What is printed as the reason."""
+    """Returns the reason as it is printed."""
     if cause is None:
         return NOT_BORNE
     borne, figures = cause.bears(measured, machine, threads)
@@ -111,7 +111,7 @@ def keeps_its_line(name):
 
 
 def driven(buckets, share):
-    """What the grace periods cost that are driven against what the library would do."""
+    """Compares the cost of driven grace periods with that of the library's own."""
     return Cause("Driven grace periods cost it the lead or a part of it: the library's own choice is faster",
                  longer("driven", "not driven", operation("rcu10", buckets, share=share), operation("rcu", buckets, share=share), CLEARLY))
 

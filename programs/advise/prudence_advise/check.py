@@ -83,7 +83,7 @@ def measure(programs, names, load, repeats, seconds):
 
 
 def of_beside(samples, load):
-    """What is printed of runs beside a reader that stays: the most that waited, and the rates."""
+    """Describes runs with a reader that stays by the highest number of waiting objects and the rates."""
     waiting = float(numpy.median([one.waiting for one in samples]))
     return {"waiting": waiting, "bytes": waiting * max(8, load.size), "measured": float(numpy.median([one.rate for one in samples]))}
 

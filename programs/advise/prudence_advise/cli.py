@@ -27,7 +27,7 @@ examples:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the programs and the style of reports are."""
+    """Folders of the programs and of the style of reports."""
 
     programs: Path
     style: Path
@@ -36,11 +36,11 @@ class Places:
 def add_machine_options(parser):
     group = parser.add_argument_group("the machine")
     group.add_argument("--calibration", metavar="FILE", type=Path,
-                       help="what operations cost (default: that of this machine, measured when it is first needed)")
+                       help="costs of operations (default: those of this machine, measured at first use)")
     group.add_argument("--cpus", metavar="N", type=count(1, 4096), help="CPUs (default: as measured)")
     group.add_argument("--nodes", metavar="N", type=count(1, 256), help="NUMA nodes (default: as measured)")
     group.add_argument("--far", metavar="TIME", type=time(1, 1e6),
-                       help="what a cache line from another node takes (default: as measured, or an estimate)")
+                       help="time to fetch a cache line from another node (default: measured, or an estimate)")
 
 
 def advise_parser():
@@ -57,7 +57,7 @@ def advise_parser():
     load.add_argument("--lookup", metavar="TIME", type=time(0, 1e9), default=100.0,
                       help="a lookup without synchronization (100ns)")
     load.add_argument("--update", metavar="TIME", type=time(0, 1e9), default=50.0,
-                      help="what an update takes longer (50ns)")
+                      help="additional time of an update (50ns)")
     load.add_argument("--between", metavar="TIME", type=time(0, 1e12), default=1000.0,
                       help="from a thread's section to its next one (1us)")
     load.add_argument("--live", metavar="N", type=count(1, 1e15), default=1000, help="objects that are live (1000)")
@@ -68,12 +68,12 @@ def advise_parser():
                       help="linked: readers follow pointers to objects that updates free (default); plain: they do not")
     load.add_argument("--blocking", action="store_true", help="readers block inside sections")
     load.add_argument("--stays", metavar="TIME", type=time(0, 1e12), default=0.0,
-                      help="how long one reader may keep what it reads, beside all others (0)")
-    load.add_argument("--fresh", action="store_true", help="readers must not see what was just replaced")
+                      help="the time for which one reader may keep an object, in addition to all other readers (0)")
+    load.add_argument("--fresh", action="store_true", help="readers must not see an object that was replaced")
     load.add_argument("--latent-limit", metavar="BYTES", type=count(0, 1 << 50), default=ours.LATENT_LIMIT,
                       help="the library's option: bytes that may wait for a grace period (32M; 0: any)")
     load.add_argument("--current", choices=[one.name for one in mechanisms.MECHANISMS], default="rwlock",
-                      help="what the program uses now (rwlock)")
+                      help="the mechanism that the program uses now (rwlock)")
     add_machine_options(parser)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     return parser
@@ -104,7 +104,7 @@ def now():
 
 
 def checks_kept(path):
-    """What `check` has measured on this machine before: it outlives a calibration."""
+    """Returns the earlier measurements of `check` on this machine. They outlive a calibration."""
     try:
         document = machine.load(path)
         return document.get("checks", []) if machine.is_of_this_machine(document) else []
@@ -126,7 +126,7 @@ def measure_and_save(places, path, repeats=21, seconds=0.001):
 
 
 def calibration(request, places):
-    """Of the file that was named; else of this machine, measured if there is none that fits."""
+    """Reads the named file, or else the calibration of this machine. Measures if none fits."""
     if request.calibration:
         return machine.load(request.calibration)
     path = machine.default_path()
@@ -160,11 +160,11 @@ def run_advise(arguments, places):
 def run_calibrate(arguments, places):
     from . import table
     parser = argparse.ArgumentParser(prog="prudence-advise calibrate", allow_abbrev=False,
-                                     description="Measure what operations cost on this machine, and keep it.")
+                                     description="Measure the costs of operations on this machine, and keep them.")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--show", action="store_true", help="show what was measured before instead of measuring")
+    parser.add_argument("--show", action="store_true", help="show the kept measurement instead of measuring")
     parser.add_argument("--file", metavar="FILE", type=Path, default=None,
-                        help="where it is kept (default: calibration.json in $XDG_CACHE_HOME/prudence)")
+                        help="the file that keeps the costs (default: calibration.json in $XDG_CACHE_HOME/prudence)")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="draw it, as .svg, .png or .pdf")
     parser.add_argument("--repeats", metavar="N", type=count(3, 1001), default=21,
                         help="samples of each measurement, which take turns (21)")
@@ -249,7 +249,7 @@ def progress(done, of):
 
 
 def hash_document(request, places):
-    """What was saved, or measured now."""
+    """Returns the saved measurement, or measures now."""
     from . import hashes
     if request.read:
         return hashes.load(request.read)
@@ -265,13 +265,13 @@ def run_hash(arguments, places):
         description="Measure the hash table of the thesis under each of its mechanisms, some minutes, and say which findings of 2004 "
                     "hold today.")
     parser.add_argument("--output", metavar="FILE", type=Path, help="a page with Figures 2.3 to 2.13, 8.1 to 8.6 and D.1 to D.3")
-    parser.add_argument("--save", metavar="FILE", type=Path, help="keep what was measured, as JSON")
-    parser.add_argument("--read", metavar="FILE", type=Path, help="use what was kept before instead of measuring")
+    parser.add_argument("--save", metavar="FILE", type=Path, help="write the measurement to this file, as JSON")
+    parser.add_argument("--read", metavar="FILE", type=Path, help="use a kept measurement instead of measuring")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     parser.add_argument("--repeats", metavar="N", type=count(1, 1000), default=5, help="runs of each case, which take turns (5)")
     parser.add_argument("--seconds", metavar="S", type=seconds, default=0.1, help="length of a run (0.1)")
     parser.add_argument("--calibration", metavar="FILE", type=Path,
-                        help="what operations cost (default: that of this machine, measured when it is first needed)")
+                        help="costs of operations (default: those of this machine, measured at first use)")
     parser.set_defaults(cpus=None, nodes=None, far=None)
     request = parser.parse_args(arguments)
     require_writable(request.save, request.output)
@@ -298,7 +298,7 @@ def run_record(arguments, places):
     parser.add_argument("--output", metavar="FILE", type=Path, help="write the answer to FILE instead")
     parser.add_argument("--most", metavar="N", type=count(1, 1e6), default=10, help="locks that are shown (10)")
     parser.add_argument("--size", metavar="BYTES", type=count(1, 1 << 30), default=64,
-                        help="of an object that an update replaces (64)")
+                        help="size of an object that an update replaces (64)")
     add_machine_options(parser)
     parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER)
     request = parser.parse_args(arguments)

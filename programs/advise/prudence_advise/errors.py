@@ -56,7 +56,7 @@ def reference():
 
 
 class Errors:
-    """Of loads of one kind: for each check the ratios, measured through modelled, by name."""
+    """The ratios of measured to modelled rates, by name, for each check of loads of one kind."""
 
     def __init__(self, document, threads, cpus):
         self.kind = kind(threads, cpus)
@@ -73,7 +73,7 @@ class Errors:
         return [[one[each] for each in names if each in one] for one in self.checks]
 
     def measured_here(self, name):
-        """Whether the mechanism itself was, and not one that stands for it."""
+        """Says whether the mechanism itself was measured, and not one that stands for it."""
         return self.here and any(name in one for one in self.checks)
 
     def span(self, name):
@@ -81,7 +81,7 @@ class Errors:
         return around_one(ratio for ratios in self.ratios(name) for ratio in ratios)
 
     def span_between(self, first, second):
-        """The same of the rate of one through that of the other: an error that both have in one check is none."""
+        """Returns the same for the ratio of two rates. An error that both have in one check does not count."""
         if first == second:
             return NONE
         pairs = [(one, other) for ones, others in zip(self.ratios(first), self.ratios(second)) for one in ones for other in others]

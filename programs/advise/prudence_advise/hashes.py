@@ -298,7 +298,7 @@ def load(path):
 
 
 class Measured:
-    """What was measured: rates by case, one for each repeat. Repeats belong together: they took turns."""
+    """Measured rates by case, one for each repeat. Repeats belong together: they took turns."""
 
     def __init__(self, document):
         self.document = document

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What operations cost on a machine: measured by prudence-calibrate, kept in a file, and read as numbers with spread."""
+"""The costs of operations on a machine: measured by prudence-calibrate, kept in a file, and read as numbers with spread."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def check(document, path):
 
 
 def is_check(one):
-    """Whether it has what `prudence-advise check` keeps."""
+    """Says whether this is a result that `prudence-advise check` keeps."""
     if not isinstance(one, dict) or not isinstance(one.get("cpus"), int) or one["cpus"] < 1:
         return False
     load, rates = one.get("load"), one.get("rates")
@@ -97,7 +97,7 @@ def save(document, path):
 
 
 def is_of_this_machine(document):
-    """Whether it was measured on such a processor with so many CPUs."""
+    """Says whether the calibration was measured on this processor with this number of CPUs."""
     host = document.get("host", {})
     return host.get("cpus") == len(os.sched_getaffinity(0)) and host.get("cpu") in ("unknown", processor())
 

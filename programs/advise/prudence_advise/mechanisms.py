@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a load costs under each way to synchronize it: the thesis' latencies, waiting, and Prudence's grace periods.
+"""The cost of a load under each way to synchronize it: the thesis' latencies, waiting, and Prudence's grace periods.
 
 The thesis compares a spinlock, a distributed reader-writer lock and RCU at low contention. Here each mechanism is a list of
 what a section pays by itself and of what all sections take turns for. Turns make a closed queueing network, whose exact mean
@@ -32,7 +32,7 @@ LOCK = LINE
 
 @dataclass
 class Load:
-    """What a program does. A section is a critical section: a share of `updates` of them change something."""
+    """The load of a program. A section is a critical section: a share of `updates` of them change something."""
 
     threads: int
     updates: float
@@ -91,7 +91,7 @@ def chance_of_refusal(refused, found, cycle):
 
 
 class Refusals:
-    """What sections pay because they find a station taken. It never falls as sections become more, so the station's limit holds."""
+    """The cost of sections that find a station taken. It never falls as sections become more, so the station's limit holds."""
 
     def __init__(self, station):
         self.station = station
@@ -278,7 +278,7 @@ def seqlock(machine, load, active):
 
 
 def moved(machine, load, active):
-    """What readers of replaced objects pay: the pointer's line, if another CPU has written it since they read it."""
+    """The cost of readers of replaced objects: the pointer's line, if another CPU has written it since they read it."""
     weight = 1 + (active - 1) * load.updates
     return load.operations * (active - 1) * load.updates / weight * machine.other(active)
 
@@ -314,7 +314,7 @@ def hazard_pointers(machine, load, active):
 
 
 def missing_lines(machine, load, active, flight):
-    """What a deferral pays for cache misses, if so many objects are deferred and not yet reusable."""
+    """The cost of cache misses of a deferral, for this number of objects that are deferred and not yet reusable."""
     return ours.footprint_cost(load.size, flight / active * load.size, machine.document["caches"].get("l2", 0) or 1 << 20,
                                machine.get("load_l3", "load_memory", "load_l1"))
 
@@ -325,7 +325,7 @@ def rcu_costs(machine, active, fenced):
 
 
 def deferral(machine, load, active, fenced, rate, deferrals, entries, reading):
-    """What a section pays for grace periods, the memory, and the details.
+    """Returns a section's cost of grace periods, the memory, and the details.
 
     `rate`: sections per ns, of each of which there are `deferrals` deferrals and `entries` reader's sections of `reading` ns.
     """
@@ -426,7 +426,7 @@ def evaluate(mechanism, machine, load):
 
 
 def fastest(costs, load, active):
-    """As evaluate(), of one cost or of alternatives."""
+    """Returns the fastest of the alternatives, in the form of evaluate()."""
     if not isinstance(costs, list):
         costs = [costs]
     solved = [rate_of(cost, load, active) for cost in costs]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The same model of Prudence's grace periods: what a deferral costs, how long it waits, and what memory that takes.
+"""The same model of Prudence's grace periods: the cost of a deferral, the wait, and the memory.
 
 The thesis counts the cache lines of DYNIX/ptx (7.14 to 7.17). Here are ours, as heap_test_shared_lines counts them in the
 library as it is built (docs/explanation/scaling.md):
@@ -81,7 +81,7 @@ def ask_interval(readers):
 
 
 def are_asked(readers, entries_apart):
-    """Whether fence-free readers answer a question with a fence soon, so that a grace period needs no membarrier (ADR 41).
+    """Says whether fence-free readers answer a question with a fence soon, so that a grace period needs no membarrier (ADR 41).
 
     They do if they are few and enter again before the next question.
     """
@@ -89,7 +89,7 @@ def are_asked(readers, entries_apart):
 
 
 def deferral_of_count(count, cpus, readers, size, costs, fenced=False):
-    """What each of `count` deferrals of one grace period costs, made on `cpus` CPUs: 7.21 of ours."""
+    """The cost of each of `count` deferrals of one grace period, made on `cpus` CPUs: 7.21 of ours."""
     batches = numpy.maximum(1.0, count / objects_of_batch(size))
     lines = LINES_OF_BATCH * model.occupied_cpus(1, cpus, batches)
     return costs.pair + (grace_period(readers, costs, fenced) + lines * costs.transfer) / count
@@ -105,7 +105,7 @@ def deferral_typical(batches, cpus, readers, size, costs, fenced=False):
 
 
 def deferral(cpus, readers, size, costs, fenced=False):
-    """What a deferral costs with as many in a grace period as the library gathers."""
+    """The cost of a deferral when a grace period has as many as the library gathers."""
     return deferral_of_count(objects_due(readers, size, costs, fenced) * 1.0, cpus, readers, size, costs, fenced)
 
 
@@ -158,7 +158,7 @@ def objects_in_flight(rate, length, cpus, readers, size, costs, fenced=False, la
 
 
 def footprint_cost(size, cycling, cache, miss, line=64):
-    """What a deferral pays for cache misses (L6335): a new version is written to memory that was used `cycling` bytes ago.
+    """The cost of cache misses of a deferral (L6335): a new version is written to memory that was used `cycling` bytes ago.
 
     Objects that are changed in place under a lock stay in the cache. A fresh object's lines are found in a cache of
     `cache` bytes only if everything that was used since fits in there as well.

@@ -146,7 +146,7 @@ def our_costs(machine, cpus, fenced):
 
 
 def deferral(machine, t):
-    """What a deferral costs by the objects that share a grace period: ours, and the thesis' RCU with this machine's latencies."""
+    """Draws the cost of a deferral by the objects that share a grace period: ours, and the thesis' RCU with this machine's latencies."""
     figure, row = plt.subplots(1, 2, figsize=(12, 3.8), constrained_layout=True)
     counts = numpy.logspace(0, 6, 121)
     for cpus, colour in ((2, "#56b4e9"), (8, "#0072b2"), (64, "#000000")):

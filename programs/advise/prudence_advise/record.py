@@ -131,7 +131,7 @@ def saved(site, machine, load):
 
 
 def judge(site, machine, elapsed, size):
-    """What the model says of one site."""
+    """Applies the model to one site."""
     known = site.kind == "rwlock"
     shares = (site.write.count / site.count,) if known else UPDATES_UNKNOWN
     outcomes = []

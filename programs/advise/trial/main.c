@@ -528,7 +528,7 @@ int main(int argc, char **argv)
         {"live", LIVE, "N", 0, "objects (1000)", 0},
         {"size", SIZE, "BYTES", 0, "of an object (64)", 0},
         {"buckets", BUCKETS, "N", 0, "locks of buckets (1)", 0},
-        {"stays", STAYS, NULL, 0, "beside a reader that stays (only rcu and hazard)", 0},
+        {"stays", STAYS, NULL, 0, "with a reader that stays (only rcu and hazard)", 0},
         {"seconds", SECONDS, "S", 0, "time that is measured (0.2)", 0},
         {0},
     };

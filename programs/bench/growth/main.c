@@ -291,14 +291,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-    const struct argp argp = {options,
-                              parse,
-                              "AXIS VALUE",
-                              "One point of how costs grow with readers, caches, live objects or "
-                              "writers.",
-                              NULL,
-                              NULL,
-                              NULL};
+    const struct argp argp = {
+        options,
+        parse,
+        "AXIS VALUE",
+        "Measure a point of the growth of costs with readers, caches, live objects or "
+        "writers.",
+        NULL,
+        NULL,
+        NULL};
     struct request request = {.size = 64, .seconds = 0.1};
 
     argp_parse(&argp, argc, argv, 0, NULL, &request);

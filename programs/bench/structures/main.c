@@ -39,13 +39,13 @@ struct request {
 };
 
 static const struct argp_option options[] = {
-    {"subject", 's', "NAME,...", 0, "What is measured (see --list)", 0},
+    {"subject", 's', "NAME,...", 0, "The structures to measure (see --list)", 0},
     {"family", 'f', "NAME", 0,
      "All subjects that are hash, ids, counters, versions, rename, routes, routes-many, routes6 or "
      "map",
      0},
     {"size", 'n', "N,...", 0, "Objects in the table", 0},
-    {"updates", 'u', "PERCENT,...", 0, "Of the operations, so many are updates", 0},
+    {"updates", 'u', "PERCENT,...", 0, "Share of updates among the operations", 0},
     {"threads", 't', "N,...", 0, "Threads that do the same", 0},
     {"writers", 'w', "N,...", 0, "Threads more, 0 or 1, that only update, and are counted apart",
      0},

@@ -36,9 +36,9 @@ struct request {
 };
 
 static const struct argp_option options[] = {
-    {"variant", 'v', "NAME,...", 0, "What is measured (see --list)", 0},
+    {"variant", 'v', "NAME,...", 0, "The variants to measure (see --list)", 0},
     {"flavour", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0}, /* name in older revisions */
-    {"load", 'l', "NAME,...", 0, "What they do (see --list)", 0},
+    {"load", 'l', "NAME,...", 0, "Their loads (see --list)", 0},
     {"workers", 'w', "N,...", 0, "Places that are measured", 0},
     {"readers", 'r', "N,...", 0, "Places that read beside them", 0},
     {"batch", 'b', "N,...", 0, "Objects freed together, of the load update", 0},

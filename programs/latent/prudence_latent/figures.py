@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a record says, in sums, shares and curves."""
+"""The figures of a record: sums, shares and curves."""
 
 from prudence_watch.modules import Modules
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What waited over time, as a page that stands alone."""
+"""Draws the waiting objects over time, as a page that stands alone."""
 
 import html
 import io

@@ -29,7 +29,7 @@ class Site:
 
 
 class Head:
-    """What one process wrote first. Most of the file is empty if nothing was `seen`, and is not read then."""
+    """The first part of the file of a process. Most of the file is empty if nothing was `seen`, and is not read then."""
 
     def __init__(self, data):
         if len(data) < HEAD.size:

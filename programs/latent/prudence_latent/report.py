@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What was found, as text."""
+"""Writes the findings as text."""
 
 from . import figures
 

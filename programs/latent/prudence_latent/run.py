@@ -40,13 +40,13 @@ class Places:
 def parser():
     made = argparse.ArgumentParser(
         prog="prudence-latent", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLE,
-        description="Runs PROGRAM and shows what waits for grace periods in it: callbacks of liburcu (call_rcu), how long they wait and how much memory "
+        description="Runs PROGRAM and shows its waits for grace periods: callbacks of liburcu (call_rcu), how long they wait and how much memory "
         "hangs behind them; how long its threads sleep in synchronize_rcu; by calling place. PROGRAM is not changed. The report goes to standard error.")
     made.add_argument("--json", metavar="FILE", help="also as JSON")
     made.add_argument("--html", metavar="FILE", help="also as a page with a picture over time (needs python3-matplotlib)")
-    made.add_argument("--every", metavar="SECONDS", type=float, help="say every so many seconds what waits now")
+    made.add_argument("--every", metavar="SECONDS", type=float, help="report the pending callbacks every N seconds")
     made.add_argument("--top", metavar="N", type=int, default=figures.TOP, help=f"calling places that are shown ({figures.TOP})")
-    made.add_argument("program", metavar="PROGRAM", help="what to run; a path, or a name that is looked up")
+    made.add_argument("program", metavar="PROGRAM", help="the program to run: a path, or a name that is searched in PATH")
     made.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER)
     return made
 
@@ -84,7 +84,7 @@ def find(name):
 
 
 def is_static(path):
-    """Of an ELF file of 64 bits: no program header names a loader. A script is run by a program that is not static."""
+    """Says whether an ELF file of 64 bits has no program header that names a loader. A script is run by a program that is not static."""
     with open(path, "rb") as file:
         head = file.read(1 << 16)
     if head[:5] != b"\x7fELF\x02":
@@ -113,7 +113,7 @@ def environment(places, prefix):
 
 
 def records(prefix):
-    """Of all processes, the one that queued most first."""
+    """Reads the records of all processes. The one that queued most comes first."""
     found = []
     for path in sorted(Path(prefix).parent.glob(Path(prefix).name + ".*")):
         try:

@@ -55,7 +55,7 @@ def text_in(text, size, what):
 
 
 class Request:
-    """Of one option, to one copy of the library."""
+    """A request for one option, to one copy of the library."""
 
     def __init__(self, copy, memory, pid, name, value):
         self.copy, self.memory, self.layout, self.ticket, self.place, self.gone = copy, memory, copy.layout, 0, None, 0
@@ -107,7 +107,7 @@ class Request:
         return errno.EAGAIN if time.monotonic() > self.gone + TAKEN else None
 
     def carry_out(self, seconds):
-        """What the process answers within that time; None: nothing."""
+        """Returns the answer of the process, or None if none arrives in that time."""
         end = time.monotonic() + seconds
         self.send()
         while time.monotonic() < end:

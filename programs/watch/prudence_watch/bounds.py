@@ -64,7 +64,7 @@ CLIENTS = 32  # that prudence-stat serves at once
 
 
 class Budget:
-    """What one sample may cost, or one command that looks at all slabs."""
+    """Limits on the work of one sample, or of one command that reads all slabs."""
 
     def __init__(self, seconds=None):
         self.seconds = SECONDS if seconds is None else seconds
@@ -86,7 +86,7 @@ def whole(text, most=WORD, least=0):
 
 
 def hexadecimal(text, most=WORD, least=0):
-    """The same in lower case hexadecimal digits."""
+    """Reads a number of lower case hexadecimal digits in the same way."""
     if not re.fullmatch(r"[0-9a-f]{1,16}", text, re.ASCII) or not least <= int(text, 16) <= most:
         raise ValueError(f"'{text[:SHOWN]}' is no number from {least:x} to {most:x} in hexadecimal digits")
     return int(text, 16)

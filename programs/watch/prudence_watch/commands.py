@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What prudence-inspect and the commands for gdb print: lines of text about a process, read from its memory."""
+"""The output of prudence-inspect and of the commands for gdb: lines of text about a process, read from memory."""
 
 from datetime import datetime, timezone
 
@@ -46,7 +46,7 @@ def caches(watch):
 
 
 def counters(watch, name=None):
-    """What a cache, or each that was ever used, has counted."""
+    """Lists the counters of a cache, or of each cache that was ever used."""
     known = False
     for copy, title in titled(watch, "counters"):
         yield from title
@@ -75,7 +75,7 @@ def walk(watch, name=None):
 
 
 def latent(watch, name=None):
-    """Where deferred objects are, and what they wait for."""
+    """Lists the places of deferred objects, and the grace periods that they wait for."""
     known = False
     for copy, title in titled(watch, "latent objects"):
         yield from title
@@ -122,7 +122,7 @@ def domains(watch):
 
 
 def whois(watch, address):
-    """What an address is: its cache, slab and object, and where that object is: live, cached, latent or free."""
+    """Lists the cache, slab and object of an address, and the state of the object (live, cached, latent or free)."""
     for copy in watch.copies:
         lines = Heap(copy).whois(address)
         if lines:

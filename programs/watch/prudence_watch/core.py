@@ -96,7 +96,7 @@ class CoreMemory(Memory):
             self.mapped.append(Mapped(start, end, offset * unit, os.fsdecode(name)))
 
     def _own(self, address, size):
-        """What the core file itself has there; b"": nothing."""
+        """Returns the bytes that the core file itself has there, or b""."""
         at = bisect.bisect_right(self.starts, address) - 1
         if at >= 0:
             start, length, offset = self.segments[at]
@@ -105,7 +105,7 @@ class CoreMemory(Memory):
         return b""
 
     def _place_of(self, path):
-        """Where the file is here. In the user's folder it is by its whole path, or by its name alone."""
+        """Returns the place of the file on this machine. In the user's folder it is by its whole path, or by its name alone."""
         if self.folder is None:
             return path
         whole = os.path.join(self.folder, path.lstrip("/"))
@@ -168,7 +168,7 @@ class Core(Target):
             raise
 
     def resident(self):
-        """What the core file has of its memory."""
+        """Returns the bytes of memory that the core file has."""
         return sum(length for _, length, _ in self.memory.segments)
 
     def mappings(self):

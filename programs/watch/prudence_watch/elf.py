@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an ELF file says of addresses: its segments, its build id, and names of its functions. 64 bits, little-endian, as is every
+"""Reads an ELF file: segments, build id, and names of functions. 64 bits, little-endian, as is every
 process that uses the library.
 
 The file is any that a profile names, so it may be made to harm: each place and size is checked against the file's own size, each table
@@ -28,7 +28,7 @@ PAGE = 4096
 
 
 class BadElf(Exception):
-    """It is no ELF file, or cannot be one."""
+    """The file is no ELF file, or a damaged one."""
 
 
 class Part:
@@ -67,7 +67,7 @@ def build_id_in(notes, align):
 
 
 class Elf:
-    """What is known of a file. It is opened again for names, which are read when they are asked for.
+    """An ELF file. The file is opened again for names, which are read when they are asked for.
 
     spend: is asked for leave to keep a number of symbols; without it functions have no names. OSError or BadElf: there is nothing to be known.
     """
@@ -93,7 +93,7 @@ class Elf:
         self.take_functions(file, list(file.table(sections, SECTION, section_size, section_count)), spend)
 
     def take_functions(self, file, sections, spend):
-        """Of the table of all symbols, or, in a stripped file, of those that others may use."""
+        """Reads the functions of the table of all symbols, or, in a stripped file, of the exported ones."""
         tables = [section for kind in (SYMBOLS, DYNAMIC_SYMBOLS) for section in sections if section[1] == kind]
         if not tables:
             return
@@ -111,7 +111,7 @@ class Elf:
 
     @property
     def lowest(self):
-        """Where the first page is by the file's own addresses: at 0, unless the file cannot be moved."""
+        """Returns the address of the first page in the file's own addresses, which is 0 unless the file cannot be moved."""
         return min((address for _, _, address in self.segments), default=0) // PAGE * PAGE
 
     def address_of(self, offset):

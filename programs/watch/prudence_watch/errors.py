@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a tool says and ends with."""
+"""The errors with which a tool ends, and their messages."""
 
 
 class WatchError(Exception):

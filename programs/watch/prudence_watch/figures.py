@@ -329,7 +329,7 @@ class Copy:
         return [self.reader(slot, now) for slot in slots]
 
     def slots(self, chunk):
-        """Of each thread that has one."""
+        """Reads the reader slot of each thread that has one."""
         seen = set()
         size, (first, end) = self.layout.size("reader_slot"), self.layout.place("reader_chunk.slots", bounds.STRUCTURE)
         while chunk:
@@ -396,7 +396,7 @@ class Watch:
         return within(f"{self.process.what} ({self.process.name})", work, seconds)
 
     def sample_now(self):
-        """The same, by a thread that has its bounds already."""
+        """Samples as above, in a thread that has its bounds already."""
         self.process.check()
         copies = []
         for copy in self.copies:
@@ -417,7 +417,7 @@ class Watch:
         return sample | {"totals": {"bytes_resident": self.process.resident(), **totals}, "caches": caches, "domains": domains}
 
     def progress(self):
-        """Of the first copy's default domain: grace periods begun, and ended."""
+        """Returns the numbers of begun and ended grace periods in the default domain of the first copy."""
         copy = self.copies[0]
         domain = self.within_bounds(lambda: copy.record("prudence_domain", copy.layout.address("prudence_default")))
         with self.process.named():

@@ -21,7 +21,7 @@ def bounded(value, most, what):
 
 
 class Heap:
-    """Of one copy of the library (figures.Copy)."""
+    """The heap of one copy of the library (figures.Copy)."""
 
     def __init__(self, copy):
         self.copy, self.memory, self.layout = copy, copy.memory, copy.layout
@@ -63,14 +63,14 @@ class Heap:
         return self.copy.record("prudence_domain", cache["domain"])
 
     def is_cold(self, cache):
-        """Whether a cache has no lines, and the body of another cache."""
+        """Says whether a cache has no lines, and the body of another cache."""
         return cache["state"] == self.layout.number("cold")
 
     def body_of(self, cache):
         return self.copy.record("cache_body", cache["body"])
 
     def cpu_caches(self, cache):
-        """Of each CPU: the number and the structure."""
+        """Yields the number and the structure of each CPU."""
         stride, first = self.layout.number("percpu_stride"), cache["percpu"]
         if first and not self.is_cold(cache):
             memory = self.memory.read(first, stride * self.cpus)
@@ -78,7 +78,7 @@ class Heap:
                 yield cpu, Record(self.layout, "cpu_cache", memory, cpu * stride)
 
     def nodes_of(self, cache):
-        """Of each node: the number and the structure."""
+        """Yields the number and the structure of each node."""
         if not self.is_cold(cache):
             size, first = self.layout.size("slab_node"), self.body_of(cache)["nodes"]
             for node in range(self.nodes):
@@ -161,7 +161,7 @@ class Heap:
         return self.copy.record("prudence_cache", owner) if owner else None
 
     def state_of(self, slab, cache, index, address):
-        """What an object is, in one sentence."""
+        """Describes an object in one sentence."""
         domain = self.domain_of(cache)
         if self.has_bit(slab, "free", index):
             return "free in its slab"
@@ -183,7 +183,7 @@ class Heap:
         return "live: allocated, and not freed (or it rests, with quarantine or shuffle)"
 
     def large_block_at_rest(self, address):
-        """What is known of a freed large block, whose pages stay closed for a while; None: the address lies in none."""
+        """Describes a freed large block, whose pages stay closed for a while. Returns None if the address lies in none."""
         room = bounded(self.memory.number(self.layout.address("rest_room"), 4), bounds.RESTS, "large blocks at rest")
         first, size = self.copy.variable("rests"), self.layout.size("rest")
         memory = self.memory.read(first, room * size) if room else b""

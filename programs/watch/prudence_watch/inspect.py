@@ -37,7 +37,7 @@ def write_profile(watch, path):
 def parser():
     made = argparse.ArgumentParser(
         prog="prudence-inspect", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Shows what a process that uses Prudence, or its core file, has in memory. The process does nothing for it, and needs no option.",
+        description="Shows the memory of a process that uses Prudence, or of its core file. The process does not take part, and needs no option.",
         epilog=EXAMPLE)
     choose.add_target(made, core=True)
     asked = made.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -138,7 +138,7 @@ class Layout:
         return self._known(self.members, name)[0]
 
     def place(self, name, most=8):
-        """Where a member begins and ends, which has no more bytes than that: a number has 8."""
+        """Returns the begin and the end of a member, which has at most this number of bytes. A number has 8."""
         offset, size = self._known(self.members, name)
         if size > most:
             raise WatchError(f"the table of its figures has {size} bytes for '{name}', which has {most} at the most")

@@ -12,7 +12,7 @@ from .note import layouts
 
 
 class Memory:
-    """`budget`: what may be read of it; a sample sets a new one."""
+    """`budget` limits the bytes that may be read. A sample sets a new one."""
 
     def __init__(self):
         self.budget = bounds.Budget()
@@ -25,7 +25,7 @@ class Memory:
         raise NotImplementedError
 
     def read(self, address, size):
-        """Exactly so many bytes. OSError: there is no memory; Ended: there is no program; WatchError: that is too much."""
+        """Exactly `size` bytes. OSError: there is no memory; Ended: there is no program; WatchError: that is too much."""
         parts = []
         self.budget.spend("reads of its memory")
         if size > bounds.READ:
@@ -57,7 +57,8 @@ class Memory:
 
 
 class Target:
-    """What has the library. `copies`: the table of each copy of it; `what`: how messages name the target; `stands`: it cannot change."""
+    """A target that has the library. `copies` has the table of each copy of the library, `what` is the name of
+    the target in messages, and `stands` says that the target cannot change."""
 
     stands = False
     threads = None
@@ -71,7 +72,7 @@ class Target:
 
     @contextlib.contextmanager
     def named(self):
-        """What is found wrong with what the target says of itself gets the target's name. What it ends with has that already."""
+        """Puts the name of the target before an error in its figures. An error that ends the target has the name already."""
         try:
             yield
         except Ended:

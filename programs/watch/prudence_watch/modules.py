@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the files behind a process's mappings say of addresses: build ids, names of functions, and lines."""
+"""Reads the files of a process's mappings for build ids, names of functions, and lines."""
 
 from . import bounds
 from .elf import BadElf, Elf

@@ -22,7 +22,7 @@ PAGE = 4096
 
 
 def note_in(data):
-    """Where the note's descriptor stands among notes, and the distance that it has; None: there is none."""
+    """Returns the place of the note's descriptor among notes, and the distance in the descriptor, or None if there is no such note."""
     at = 0
     while at + NOTE.size <= len(data):
         name_size, size, kind = NOTE.unpack_from(data, at)
@@ -46,7 +46,7 @@ def segments_in(page):
 
 
 def segments_of(memory, start):
-    """The same of the module whose file begins at that address of memory."""
+    """Returns the segments of the module whose file begins at that address of memory."""
     header = HEADER.unpack(memory.read(start, HEADER.size))
     place, count = header[7], header[12]
     return segments_in(memory.read(start, place + count * SEGMENT.size)) if place <= PAGE and count <= bounds.SEGMENTS else []

@@ -75,7 +75,7 @@ def families(kind, prefix, rows, labels, things, labels_of):
 
 
 def metrics_of(sample, counters):
-    """Of a sample, or of a process that cannot be watched now (None). counters: those of a group, as Watch.counters() has them."""
+    """Writes the metrics of a sample, or of a process that cannot be watched now (None). counters: those of a group, as Watch.counters() has them."""
     yield GaugeMetricFamily("prudence_up", "Whether the process could be watched.", value=float(sample is not None))
     if sample is None:
         return

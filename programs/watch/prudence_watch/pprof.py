@@ -62,7 +62,7 @@ def message_class():
 
 
 class Writer:
-    """One profile on its way into the message."""
+    """Writes a profile into the message."""
 
     def __init__(self, profile):
         self.profile, self.out, self.modules = profile, message_class()(), Modules()

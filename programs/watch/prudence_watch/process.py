@@ -33,7 +33,7 @@ def user_name(uid):
 
 
 def name_of(pid):
-    """What the system calls it (15 bytes)."""
+    """Returns the name that the system has for the process (15 bytes)."""
     try:
         return (PROC / str(pid) / "comm").read_bytes().decode(errors="replace").strip("\n")
     except OSError:
@@ -41,7 +41,7 @@ def name_of(pid):
 
 
 def names_of(pid):
-    """By which --name finds it: the system's name, and that of its program's file."""
+    """Returns the names by which --name finds the process: the system's, and that of the program's file."""
     names = {name_of(pid)}
     try:
         names.add(Path(os.readlink(PROC / str(pid) / "exe")).name.removesuffix(" (deleted)"))
@@ -154,7 +154,7 @@ class Process(Target):
         self.inner_pid = inner_pid(self.pid)
 
     def check(self):
-        """That the process runs the same program. Before each sample."""
+        """Checks, before each sample, that the process runs the same program."""
         self.threads = None
         super().check()
 
@@ -192,7 +192,7 @@ def processes():
 
 
 def has_library(pid, known):
-    """Whether a process has the library. known: what is known of files, by device and number."""
+    """Says whether a process has the library. known: earlier answers for files, by device and number."""
     modules, memory = Modules(pid), None
     try:
         for start, file in modules.starts:

@@ -24,7 +24,7 @@ CALLS = 6 # of a site, in a table
 
 
 def mean_age(site):
-    """Of the objects that were; "-": all are still there."""
+    """Returns the mean age of the freed objects, or "-" if none was freed."""
     return text.of_seconds(site.age_us / 1e6 / site.objects_over) if site.objects_over else "-"
 
 
@@ -62,7 +62,7 @@ def kept(site):
 
 
 def top(profile, view, count):
-    """One line a calling place."""
+    """Lists a line for each calling place."""
     _, objects, size, _ = VIEWS[view]
     sites, files = sites_of(profile, view), Modules()
     total = sum(getattr(site, size) for site in sites)
@@ -77,7 +77,7 @@ def top(profile, view, count):
 
 
 def leaks(profile, count):
-    """What is in use, with all its calls: after the program's end nobody frees that any more."""
+    """Lists the objects in use, with all their calls. No thread frees them after the program's end."""
     sites, files = sites_of(profile, "in-use"), Modules()
     lines = head(profile, sites, "in-use")
     for site in sites[:count]:
@@ -108,14 +108,14 @@ def arguments(words):
     parser = argparse.ArgumentParser(
         prog="prudence-profile", description="Shows a heap profile that a program wrote (option profile), or turns it "
         "into what pprof reads. Figures are estimates from samples.")
-    parser.add_argument("file", help="what prudence_profile_dump or the option profile_file wrote")
-    parser.add_argument("--since", metavar="FIRST", help="show what grew since FIRST, an earlier profile of the process, or one of another run")
+    parser.add_argument("file", help="a profile that prudence_profile_dump or the option profile_file wrote")
+    parser.add_argument("--since", metavar="FIRST", help="show growth since FIRST, an earlier profile of the process, or one of another run")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--top", action="store_true", help="a line for each calling place (the default)")
-    what.add_argument("--leaks", action="store_true", help="what is in use, with all calls that led there")
+    what.add_argument("--leaks", action="store_true", help="objects in use, with all calls that led to them")
     what.add_argument("--ages", action="store_true", help="how long objects lived, or waited until they were safe")
     what.add_argument("-o", "--output", metavar="OUT", help="write OUT for pprof (go tool pprof OUT)")
-    parser.add_argument("--view", choices=VIEWS, default="in-use", help="of --top and --ages (default: in-use)")
+    parser.add_argument("--view", choices=VIEWS, default="in-use", help="figure for --top and --ages (default: in-use)")
     parser.add_argument("-n", "--count", type=choose.count, default=20, help="calling places at most (default: 20)")
     return parser.parse_args(words)
 

@@ -29,7 +29,7 @@ class Mapping:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What one calling place did to one cache. Objects are fractions: a sample stands for 1/p of them."""
+    """The allocations of one calling place from one cache. Objects are fractions: a sample stands for 1/p of them."""
     role: str # "allocates" or "defers"
     cache: str
     objects_now: float
@@ -66,7 +66,7 @@ class Profile:
 
 
 class Lines:
-    """Of a binary file, one at a time."""
+    """Reads the lines of a binary file, one at a time."""
 
     def __init__(self, file):
         self.file, self.left = file, bounds.PROFILE
@@ -84,7 +84,7 @@ class Lines:
 
 
 def string(text):
-    """One that JSON writes, and nothing else of JSON."""
+    """Reads a string as JSON writes it. Accepts nothing else of JSON."""
     if not text.startswith('"'):
         raise ValueError("a string does not begin with a quote")
     return json.loads(text)
@@ -165,7 +165,7 @@ def read_sites(line, lines):
 
 
 def read_mappings(lines):
-    """Those of files, up to the line that ends the profile."""
+    """Reads the mappings of files, up to the line that ends the profile."""
     found = []
     while (line := lines.next()) != "end":
         mapping = read_mapping(line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What happened between two samples, and what was before: rates, hit rates, and values for sparklines."""
+"""Compares two samples, and keeps earlier ones: rates, hit rates, and values for sparklines."""
 
 from collections import deque
 
@@ -11,12 +11,12 @@ SHOWN = ("bytes_latent", "bytes_live")
 
 
 def per_second(now, before, names, seconds):
-    """Of counters, which only grow."""
+    """Returns the rate of a counter, which only grows."""
     return {name: max(0, now[name] - before[name]) / seconds if before and seconds > 0 else 0.0 for name in names}
 
 
 def hit_rate(now, rates):
-    """Of the time between the samples; if nothing was allocated then, of all time; None: nothing ever was."""
+    """Returns the hit rate between the samples. Without allocations between them, returns that of all time, or None if there were never any."""
     if rates["allocations"]:
         return min(1.0, rates["hits"] / rates["allocations"])
     return now["hits"] / now["allocations"] if now["allocations"] else None

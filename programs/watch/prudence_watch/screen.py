@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What prudence-top shows, as lines of text; top.py brings them to the terminal."""
+"""Writes the screen of prudence-top as lines of text. top.py prints them on the terminal."""
 
 import textwrap
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ KEYS = "q quit   r reverse   space pause   arrows scroll   sort: " + " ".join(
 
 @dataclass
 class View:
-    """What the user has chosen."""
+    """The choices of the user."""
 
     sort: Column = BY_NAME["latent"]
     reverse: bool = False
@@ -117,7 +117,7 @@ def reader_lines(sample):
 
 
 def spark_width(width):
-    """Of each of the two columns of sparklines; 0: there is no room."""
+    """Returns the width of each of the two columns of sparklines, or 0 if there is no room."""
     room = (width - width_of(COLUMNS) - 2) // 2
     return min(SPARK_MOST, room) if room >= SPARK else 0
 

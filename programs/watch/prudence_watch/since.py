@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What happened between two profiles: of each calling place the figures of the second without those of the first."""
+"""Subtracts one profile from a later one, calling place by calling place."""
 
 import dataclasses
 

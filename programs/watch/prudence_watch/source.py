@@ -16,7 +16,7 @@ class Source:
         self.watch, self.history, self.grace_periods = watch, History(), GracePeriods()
 
     def started(self):
-        """What happens is seen between two samples."""
+        """Takes the first sample. Changes are seen between two samples."""
         self.sample()
         return self
 
@@ -42,7 +42,7 @@ class Source:
 
 
 def set_encoding(for_programs):
-    """Of standard output: what programs read is UTF-8, and terminals get a '?' for what they cannot show."""
+    """Sets the encoding of standard output. Programs read UTF-8. A terminal gets a '?' for a character that the terminal cannot show."""
     if not sys.stdout:
         return  # it is closed: write() says so
     if for_programs:

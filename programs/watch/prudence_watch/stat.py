@@ -54,7 +54,7 @@ def listen(options):
 def parser():
     made = argparse.ArgumentParser(
         prog="prudence-stat", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Samples what a process that uses Prudence holds: as lines of JSON or CSV, or as metrics for Prometheus.",
+        description="Samples the memory of a process that uses Prudence, as lines of JSON or CSV, or as metrics for Prometheus.",
         epilog=EXAMPLE)
     choose.add_options(made, 1.0)
     made.add_argument("--count", type=choose.count, metavar="N", help="end after so many samples")

@@ -30,7 +30,7 @@ class Frame:
 
 
 def is_trusted(path):
-    """Whether nobody but root and this user can have written the file."""
+    """Says whether only root and this user can have written the file."""
     def is_ours(status):
         sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX != 0
         return status.st_uid in (0, os.geteuid()) and (sticky or not status.st_mode & stat.S_IWOTH)
@@ -44,7 +44,8 @@ def is_trusted(path):
 
 
 def frames_in(lines):
-    """Of what addr2line prints of one address: two lines for each function. Without debug information it may name the function before."""
+    """Reads the output of addr2line for one address, which has two lines for each function. Without debug information
+    addr2line may name the function before."""
     frames = []
     for function, line in zip(lines[::2], lines[1::2]):
         line = printable(line.split(" (discriminator")[0])

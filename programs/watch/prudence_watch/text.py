@@ -84,7 +84,7 @@ def csv_head():
 
 
 def csv_row(values):
-    """One line, whatever names have in them."""
+    """Writes one line, whatever characters the names contain."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(printable(value) if isinstance(value, str) else value for value in values)
     return line.getvalue()

@@ -152,10 +152,10 @@ def show(source, view):
 def parser():
     made = argparse.ArgumentParser(
         prog="prudence-top", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Shows what a process that uses Prudence holds, as it changes.", epilog=EXAMPLE)
+        description="Shows the memory of a process that uses Prudence, as it changes.", epilog=EXAMPLE)
     choose.add_options(made, 1.0, core=True)
     made.add_argument("--sort", choices=tuple(screen.BY_NAME), default="latent", metavar="COLUMN",
-                      help="what caches are sorted by: " + ", ".join(screen.BY_NAME) + " (default: latent)")
+                      help="order of the caches: " + ", ".join(screen.BY_NAME) + " (default: latent)")
     made.add_argument("--once", action="store_true", help="print one sample, after one interval, and end")
     form = made.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print samples as JSON, one a line")

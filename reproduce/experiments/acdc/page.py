@@ -48,7 +48,7 @@ def subjects_of(rows, response=None):
 
 
 def legend_below(axes):
-    """Where it covers no data."""
+    """Puts the legend below the picture, so that no data are covered."""
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
 
 

@@ -49,7 +49,7 @@ class Point:
         self.known_need = None
 
     def values(self, name):
-        """Of all repeats; None when one of them does not have it."""
+        """Returns the values of all repeats, or None when one of them has no value."""
         found = [repeat.get(name) for repeat in self.repeats]
         return None if None in found else found
 
@@ -97,7 +97,7 @@ class Point:
         self.samples, self.histograms, self.known_need = row.get("samples"), row.get("histograms"), None
 
     def summary(self):
-        """Of each response that every repeat has: mean, interval, and whether it is known well enough."""
+        """Returns, for each response that every repeat has, mean, interval, and whether the interval is narrow enough."""
         found = {}
         for name in self.repeats[0] if self.repeats else []:
             if values := self.values(name):
@@ -119,7 +119,7 @@ class Measuring:
     # Forecasts
 
     def seconds_a_byte(self, experiment):
-        """Of what was measured of this experiment, else of all; None: nothing was."""
+        """Returns the mean time of a byte for this experiment, or for all when this one has no measurement, or None."""
         for points in ([one for one in self.points if one.experiment is experiment], self.points):
             if walls := [(sum(one.wall_seconds), one.experiment.work(one.at) * len(one.wall_seconds)) for one in points if one.wall_seconds]:
                 return sum(wall for wall, _ in walls) / sum(work for _, work in walls)
@@ -177,7 +177,7 @@ class Measuring:
         return sorted((one for one in waiting if needs[id(one)] >= WIDE * widest), key=lambda one: -needs[id(one)])
 
     def run_all(self, points):
-        """Whether one of them ran: those that do not fit into the budget are left out."""
+        """Says whether a point ran. Points that do not fit into the budget are left out."""
         ran = False
         for point in points:
             if self.seconds_a_run(point) > self.budget_left():

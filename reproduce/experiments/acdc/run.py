@@ -31,7 +31,7 @@ def parse_arguments(arguments):
     parser.add_number("--timeout", 1, 86400, "a run that takes longer has failed (600)", float, 600.0, metavar="SECONDS")
     parser.add_number("--minutes", 0.01, 1000000, "end after N minutes; what is furthest from its aim is repeated first", float)
     parser.add_json("write all results to FILE, after each round and twice a minute")
-    parser.add_argument("--resume", action="store_true", help="go on with what FILE has of the same settings, machine, and libraries")
+    parser.add_argument("--resume", action="store_true", help="continue the measurement in FILE, if settings, machine and libraries are the same")
     parser.add_argument("--list", action="store_true", help="list experiments and subjects, and end")
     request = parser.parse_args(arguments)
     for name, long, short in (("least", 5, 2), ("most", 50, 4), ("replications", 5, 2)):

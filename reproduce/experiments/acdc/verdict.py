@@ -31,7 +31,7 @@ class NotMeasured(Exception):
 
 
 class Undecided(Exception):
-    """Of a factorial design: what was measured, and why it does not say."""
+    """A factorial design that decides nothing, with the measured values and the reason."""
 
 
 def series(document, experiment, subject, response):
@@ -390,7 +390,7 @@ def why_undecided(check, holds, draws):
 
 
 def judge(check, document, draws):
-    """Whether it holds (None: not measured, or undecided), what was measured, and why it is undecided, or None."""
+    """Returns whether the finding holds (None if not measured or undecided), the measured values, and why the finding is undecided, or None."""
     try:
         holds, measured = check(document)
         why = why_undecided(check, holds, draws)
@@ -402,7 +402,7 @@ def judge(check, document, draws):
 
 
 def check_all(document):
-    """Of each finding: experiment, figure, what the thesis says, the verdict, what was measured. `holds` is None
+    """Returns the experiment, the figure, the claim of the thesis, the verdict and the measured values for each finding. `holds` is None
     unless the verdict is that it holds or does not."""
     results = []
     for experiment, findings in FINDINGS.items():

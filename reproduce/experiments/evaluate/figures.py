@@ -146,5 +146,5 @@ def rounds_beside(rows, load, theirs, ours, figure):
 
 
 def beside(rows, load, theirs, ours, figure):
-    """The same without their rounds."""
+    """Removes the rounds."""
     return list(rounds_beside(rows, load, theirs, ours, figure).values())

@@ -111,7 +111,7 @@ def loss_cells(rows):
 # ------------------------------------------------------------------------------------------------------- pictures
 
 def last_rows(document, part):
-    """Of the last run of that part: rows of prudence-bench that have a result."""
+    """Returns the rows of prudence-bench with a result in the last run of that part."""
     runs = [run for run in document["runs"] if run["part"] == part]
     return [row for row in runs[-1]["document"]["rows"] if "versions" in row] if runs else []
 
@@ -164,7 +164,7 @@ def tree_picture(rows):
 
 
 def counts_picture(rows):
-    """What changes from callbacks to prudence, of each load that was counted: the paper's Figures 7 to 11."""
+    """Draws the change from callbacks to prudence for each counted load, as the paper's Figures 7 to 11."""
     loads = [load for load in figures.loads_of(rows) if verdict.changes(rows, load, "misses")]
     if not loads:
         return None
@@ -272,7 +272,7 @@ def tables_of(rows, parts):
 
 
 def tables_measured(document, tables):
-    """Those that this document alone may replace."""
+    """Returns the tables that only this document may replace."""
     measured, wanted = {run["part"] for run in document["runs"]}, {part.name for part in plan.parts(document["quick"])}
     if measured >= wanted:
         return tables

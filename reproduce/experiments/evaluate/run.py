@@ -43,7 +43,7 @@ def digest(*files):
 # ------------------------------------------------------------------------------------------------ what can be run
 
 class Programs:
-    """What runs a part, and what its result depends on."""
+    """The programs of a part, on which the result depends."""
 
     def __init__(self, build, output):
         self.build, self.servers = build, servers.Servers(ROOT, build, output)
@@ -111,7 +111,7 @@ def make_tasks(request, programs, folder):
 # ------------------------------------------------------------------------------------------------------ the document
 
 def versions_of(runs):
-    """Of all that was measured."""
+    """Returns the versions of all measured software."""
     found = set()
     for run in runs:
         document = run["document"]

@@ -90,7 +90,7 @@ class Servers:
         return {"CFLAGS": FLAGS, f"{name}_CFLAGS": compat if side == "prudence" else " ", f"{name}_LIBS": libraries[prefix][side]}
 
     def build(self, names):
-        """Those that are not built; what fails is left out with its reason."""
+        """Builds the missing servers. A server that fails is left out with the reason."""
         for name in names:
             for side in SIDES:
                 source = self.source(name, side)
@@ -133,7 +133,7 @@ class Servers:
             raise Failed("it does not use the grace periods that it should")
 
     def load(self, server, port, folder, seconds, updates=None):
-        """What dnsperf said; `updates` are made meanwhile."""
+        """Returns the output of dnsperf, which runs while `updates` are made."""
         (folder / "queries").write_text(queries())
         with open(folder / "answers", "w") as out:
             client = subprocess.Popen(["dnsperf", "-s", "127.0.0.1", "-p", str(port), "-d", folder / "queries", "-l", str(seconds), "-c", "4",

@@ -52,7 +52,7 @@ def is_mix(row):
 
 
 def has_default_cache(row):
-    """What a program has that says nothing about its caches."""
+    """Says whether the caches grow by demand, as they do in a program that sets nothing."""
     return row.load.endswith(figures.BY_DEMAND)
 
 
@@ -148,13 +148,13 @@ def batches(rows):
 
 
 def check(rows):
-    """Of all loads but mixes, whose time is counted in steps."""
+    """Checks all loads except mixes, whose time is counted in steps."""
     rows = [row for row in rows if not is_mix(row)]
     return as_cells([*figure_3(rows), *figure_6(rows), *counts(rows), *figure_13(rows), *batches(rows)])
 
 
 def check_mixes(rows, default):
-    """Of mixes with caches by demand, or with those of a fixed size."""
+    """Checks mixes with caches by demand, or with caches of a fixed size."""
     return as_cells(counts([row for row in rows if is_mix(row) and has_default_cache(row) == default]))
 
 

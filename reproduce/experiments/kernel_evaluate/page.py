@@ -47,7 +47,7 @@ def rough_share(value):
 
 
 def both(rounds, of, show=whole):
-    """Of the first side, then of the second. `rounds`: [(one, other)]"""
+    """Returns the values of the first side, then of the second. `rounds`: [(one, other)]"""
     return " → ".join(spread([of(one) for one in side], show) for side in zip(*rounds))
 
 
@@ -121,7 +121,7 @@ def locks(runs, pair=plan.PAIR):
 
 
 def slub_sum(run, figure):
-    """Of all caches that are watched."""
+    """Sums a figure over all watched caches."""
     return sum(figures.of_slub(run, name)[figure] for name in figures.watched(run))
 
 
@@ -184,7 +184,7 @@ def without(side, runs, scale):
 
 
 def checked_loads(runs):
-    """Those that ended, and of which the kernel said nothing; others are in no document."""
+    """Returns the loads that ended without a message of the kernel. No document has the others."""
     found = {}
     for run in runs:
         if run["mode"] == "checked":
@@ -204,12 +204,12 @@ def other_side(runs, name, side):
 
 
 def other_sides(runs):
-    """What else SLUB can be compared with."""
+    """Returns the other sides with which SLUB can be compared."""
     return [cell for name in plan.LOADS for side in plan.SIDES if side not in (*plan.PAIR, *WITHOUT) and not side.startswith("prudence") for cell in other_side(runs, name, side)]
 
 
 def verdicts(checked):
-    """Of all machines beside each other. `checked`: {machine: findings}."""
+    """Writes the verdicts of all machines beside each other. `checked`: {machine: findings}."""
     return [{"subject": lines[0]["subject"], "the paper": lines[0]["the paper"], **{str(machine): line["verdict"] for machine, line in zip(checked, lines)}}
             for lines in zip(*checked.values())]
 

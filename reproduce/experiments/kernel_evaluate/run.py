@@ -72,7 +72,7 @@ def parse_arguments(arguments):
     parser.add_number("--timeout", 1, 86400, "a run that takes longer has failed (1800)", default=1800, metavar="SECONDS")
     parser.add_argument("--folder", metavar="FOLDER", type=Path, default=ROOT / "build/report/kernel-evaluate",
                         help="for runs (build/report/kernel-evaluate); all of them together in FOLDER.json")
-    parser.add_argument("--kmalloc", action="store_true", help="with kernels in which kmalloc's caches move, too, and kfree_rcu defers what is in them "
+    parser.add_argument("--kmalloc", action="store_true", help="with kernels in which kmalloc's caches move, too, and kfree_rcu defers their objects "
                         "(CONFIG_PRUDENCE_KMALLOC); use another --folder")
     parser.add_argument("--list", action="store_true", help="list loads, and end")
     request = parser.parse_args(arguments)
@@ -130,7 +130,7 @@ def append_of(side):
 
 
 def identity_of(mode, load, side, request, work):
-    """What a run depends on, except its round."""
+    """Returns everything on which a run depends, except the round."""
     digest = hashlib.sha256()
     for file in (kernel_of(mode, request), work / "load", ROOT / "tools/kernel/boot"):
         digest.update(file.read_bytes())

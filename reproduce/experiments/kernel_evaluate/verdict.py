@@ -16,7 +16,7 @@ RARE = 0.0001     # churns per allocation that count as none
 
 @dataclasses.dataclass
 class Row:
-    """One cache under one load: figures of each round, of both sides."""
+    """A cache under a load, with the figures of each round and both sides."""
     load: str
     cache: str
     slub: list  # or another side that Prudence is compared with
@@ -222,7 +222,7 @@ def of_latency(runs):
 
 
 def of_instructions(runs):
-    """The same of Figure 13."""
+    """Checks Figure 13 in the same way."""
     lines = []
     for load, (name, paper) in THROUGHPUT.items():
         direction, size = faster(runs, load, paper)

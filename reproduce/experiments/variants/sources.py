@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What each variant is made of (Table 8.1), and what it refers to when there are no callbacks (Table 8.2, by hand)."""
+"""The parts of each variant (Table 8.1), and its references when there are no callbacks (Table 8.2, by hand)."""
 
 import re
 from pathlib import Path
@@ -44,6 +44,6 @@ def count(name):
 
 
 def lines(variant):
-    """Of its own file, and with what it shares."""
+    """Counts the lines of its own file, and those with shared files."""
     own, shared = FILES[variant]
     return count(own), count(own) + sum(count(name) for name in shared)

@@ -83,7 +83,7 @@ class Results:
 
 
 def too_short(row, keys, runs):
-    """What a figure's runs lack, or None. The shortest run counts."""
+    """Says why the runs of a figure are too short, or returns None. The shortest run counts."""
     repeats = [repeat for repeat in row["repeats"] if "failed" not in repeat]
     if runs < RUNS:
         return f"{runs} of {RUNS} runs"
@@ -299,7 +299,7 @@ def agrees(rows, function, holds):
 
 
 def check(rows):
-    """Of each finding: place, what the thesis says, the verdict, what was measured."""
+    """Returns the place, the claim of the thesis, the verdict and the measured values for each finding."""
     found = []
     for place, thesis, function in FINDINGS:
         try:

@@ -35,7 +35,7 @@ def environment(build):
 
 
 def identity(build):
-    """What results depend on, beside a crate and its version."""
+    """Returns everything on which results depend, in addition to a crate and its version."""
     said = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=False).stdout.strip()
     sources = [path for path in RUST.rglob("*") if path.suffix in (".rs", ".toml") and "tests" not in path.parts]
     return {"rustc": said, "sources": digest(sources), "library": digest([build / "libprudence.so"])}

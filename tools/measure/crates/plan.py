@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which crates, what takes the place of what they use, which of their tests run, and what is measured."""
+"""The crates, the stand-ins for their dependencies, their tests that run, and the measurements."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ STAND_INS = {"crossbeam-epoch": StandIn("0.9.99", "epoch", ("std", "alloc")),
 class Crate:
     name: str
     version: str
-    replaced: str         # the stand-in that takes the place of what it uses; empty: it is unpacked for our adapter
+    replaced: str         # the stand-in for its dependency; empty: it is unpacked for our adapter
     arguments: tuple = ()  # of cargo test
     tests: int = 0        # that run
     fails: tuple = ()     # that do not pass, with the reason here
@@ -33,12 +33,12 @@ class Crate:
 
     @property
     def is_replaced(self):
-        """Its own tests run on what takes its place."""
+        """A crate whose own tests run on the stand-in."""
         return self.name in STAND_INS
 
     @property
     def folder(self):
-        """Where its code is; the stand-in has the folder of its name."""
+        """Returns the folder of the code. The stand-in has the folder of its name."""
         return f"original-{self.name}" if self.is_replaced else self.name
 
 

@@ -22,14 +22,14 @@ def parse_arguments(arguments):
     parser = argparse.ArgumentParser(
         prog="crates", formatter_class=argparse.RawDescriptionHelpFormatter, description="""\
 Run the own tests of the crates that rust/prudence replaces on it, then those of crates that use them, then workloads on these before and after.
-Their code is not changed. What has finished is kept in build/crates: after an interruption, call again.""",
+Their code is not changed. Finished steps are kept in build/crates. After an interruption, call again.""",
         epilog="Without a network or cargo this is skipped (status 77), and so is --miri without a nightly compiler that has miri.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(one.name for one in plan.CRATES))
-    parser.add_argument("--build", type=Path, metavar="DIR", help="where libprudence.so is, and the work (build)")
+    parser.add_argument("--build", type=Path, metavar="DIR", help="folder of libprudence.so and of the work (build)")
     parser.add_argument("--tests-only", action="store_true", help="no workloads")
     parser.add_argument("--rounds", type=int, default=plan.ROUNDS, help=f"of the workloads ({plan.ROUNDS})")
     parser.add_argument("--again", action="store_true", help="forget the results that are kept")
-    parser.add_argument("--into", type=Path, metavar="DOCS", help="the folder docs, whose table and data are replaced by what was measured")
+    parser.add_argument("--into", type=Path, metavar="DOCS", help="the folder docs, whose table and data this run replaces")
     parser.add_argument("--miri", action="store_true", help="run our own tests under miri instead, on a stand-in for the library")
     given = parser.parse_args(arguments)
     for name in given.names:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the whole programs are given: made here, the same on every machine, of any size."""
+"""Makes the inputs of the whole programs, of any size and the same on every machine."""
 
 import random
 

@@ -21,7 +21,7 @@ from .watch import Failed, Watched, resident
 
 @dataclass
 class Tools:
-    """Where our own programs are, where inputs go, and how long a run may take."""
+    """The folders of our own programs and of inputs, and the longest time of a run."""
     build: Path
     timeout: float
 

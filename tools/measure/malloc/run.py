@@ -23,7 +23,7 @@ def environment_now():
 def parse_arguments(arguments):
     parser = Parser("prudence-bench malloc", "Patterns and whole programs under Prudence and under other allocators, preloaded. NAME may contain * and ?.")
     parser.add_argument("--subject", metavar="NAME,...", default="*", help="allocators (see --list); the first of them is the baseline")
-    parser.add_argument("--program", metavar="NAME,...", help="what runs (see --list); all but those named like-*, tuned/* and apart/* unless given")
+    parser.add_argument("--program", metavar="NAME,...", help="names of runs (see --list); all but those named like-*, tuned/* and apart/* unless given")
     parser.add_number("--repeat", 1, 1000, "interleaved rounds; medians are shown (10)", default=10)
     parser.add_number("--scale", 1e-6, 1000, "how much each does; 1 takes about half a second of glibc's (1)", float, 1.0, "a number above 0, up to 1000", "X")
     parser.add_number("--pause", 0, 60, f"before resident memory is read again, in the first {PAUSED_ROUNDS} rounds; 0: never (1)", float, 1.0,

@@ -49,7 +49,7 @@ def values(by_subject, subjects, figure):
 
 
 def geometric_means(tables, rng):
-    """Of medians relative to the first subject: (subjects,), and (subjects, RESAMPLES)."""
+    """Returns geometric means of the medians, relative to the first subject: (subjects,), and (subjects, RESAMPLES)."""
     exact, drawn = [], []
     for table in tables:
         rounds = table.shape[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One run of a command under one allocator, by prudence-malloc-watch."""
+"""Runs a command under an allocator, by prudence-malloc-watch."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class Watched:
         return f": {lines[-1][:200]}" if lines else ""
 
     def finish(self):
-        """Waits for its end: what it printed, and what it cost."""
+        """Waits for its end. Returns the output, and the cost."""
         try:
             output, _ = self.process.communicate(timeout=max(0.1, self.deadline - time.monotonic()))
         except subprocess.TimeoutExpired:

@@ -40,7 +40,7 @@ def styles(rows):
 
 
 def usual(row, **wanted):
-    """Whether it is a row of numbers that come uniformly, with these values."""
+    """Says whether the row is of numbers that come uniformly, with these values."""
     wanted = {"keys": "numbers", "draw": "uniform", "walk": 0, "writers": 0, "hits": 100, **wanted}
     return all(row[key] == value for key, value in wanted.items())
 

@@ -14,7 +14,7 @@ REACHED, MISSED, UNDECIDED = "reached", "missed", "undecided"
 
 
 def values(row, *path):
-    """What each repeat says under these keys."""
+    """Returns the values of each repeat under these keys."""
     found = []
     for repeat in row["repeats"]:
         for key in path:
@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def times(self):
-        """So many times as good as the best peer."""
+        """Returns the ratios to the best peer."""
         return self.theirs / self.ours
 
     def __str__(self):
@@ -111,7 +111,7 @@ def check(rows):
 
 
 def summary(checked):
-    """Of each family and goal: how many loads reach it, and the worst that does not."""
+    """Counts, for each family and goal, the loads that reach the goal, and finds the worst that does not."""
     lines = []
     for family in dict.fromkeys(load["family"] for load, _ in checked):
         for goal, *_, factor in GOALS:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What tools/test/soak runs for hours, keeps and adds up."""
+"""The parts of tools/test/soak: runs of hours, their results and totals."""

@@ -31,11 +31,11 @@ def arguments(words):
     parser.add_argument("--runs", type=int, metavar="N", help="end after so many runs")
     parser.add_argument("--jobs", type=int, metavar="N", default=max(1, (os.cpu_count() or 1) // 2), help="runs at a time (%(default)s)")
     parser.add_argument("--nice", type=int, metavar="N", default=10, help="priority, 0 to 19 (%(default)s)")
-    parser.add_argument("--folder", type=Path, default=tree.ROOT / "build/soak", help="where runs are kept (%(default)s)")
+    parser.add_argument("--folder", type=Path, default=tree.ROOT / "build/soak", help="folder of the runs (%(default)s)")
     parser.add_argument("--plan", type=Path, metavar="FILE", help="other jobs than the project's: a JSON list (tools/test/soaking/plan.py, Job)")
-    parser.add_argument("--no-build", action="store_true", help="with what the last soak built, and its revision")
+    parser.add_argument("--no-build", action="store_true", help="use the build and the revision of the last soak")
     parser.add_argument("--list", action="store_true", help="name the jobs and run none")
-    parser.add_argument("--table", action="store_true", help="print what this folder's runs add up to, and run none")
+    parser.add_argument("--table", action="store_true", help="print the totals of the runs in this folder, and run none")
     parser.add_argument("--page", action="store_true", help="write docs/results-soak.md from this folder's runs and those that were kept, and run none")
     parser.add_argument("jobs_wanted", nargs="*", metavar="WORD", help="only jobs whose name has one of these")
     given = parser.parse_args(words)
@@ -75,7 +75,7 @@ class Soak:
         self.new = []
 
     def note(self, one):
-        """Of a run that has ended, in this call or an earlier one."""
+        """Notes a run that has ended, in this call or an earlier one."""
         name = one["program"]
         self.used[name] = self.used.get(name, 0) + one["wall"]
         self.took[name] = one["wall"]

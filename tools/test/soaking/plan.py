@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is run: jobs, each a program with the way in which it is run. Words in braces in a command or in its environment are
+"""The jobs. A job is a program with the way to run it. Words in braces in a command or in its environment are
 replaced for each run: {seed}, and {options}, a storm of options that follows from the seed."""
 
 import dataclasses

@@ -45,7 +45,7 @@ def end_all(mark):
 
 
 def stacks(mark, log):
-    """Where the threads of a run that hangs are."""
+    """Returns the stacks of the threads of a run that hangs."""
     if not shutil.which("gdb"):
         return
     for process in sorted(marked(mark)):
@@ -119,7 +119,7 @@ def end(child, mark, log, hangs):
 
 
 def run(job, values, mark, place, stop):
-    """What came of it; what it printed is in `place`. None: the soak stopped before it had ended. No process of it is left."""
+    """Returns the result, or None if the soak stopped before the end. `place` has the output. No process of the run is left."""
     begun = time.monotonic()
     with open(place, "wb") as log:
         child, own, error = begin(job, values, mark, log)

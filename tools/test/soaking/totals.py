@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What runs add up to: a table, and the page docs/results-soak.md.
+"""The totals of runs: a table, and the page docs/results-soak.md.
 
 The totals that are committed are those of journals, each by its name. So a journal that goes on replaces its own totals, those of
 other machines stay beside it, and nothing is counted twice.

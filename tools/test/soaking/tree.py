@@ -28,7 +28,7 @@ def revision():
 
 
 def copy(source):
-    """What git knows, or would add; what has not changed keeps its date."""
+    """Copies the files that git knows, or would add. An unchanged file keeps its date."""
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
     for place in [place for place in source.rglob("*") if place.is_file() and "build" not in place.relative_to(source).parts]:
         if not (ROOT / place.relative_to(source)).is_file():

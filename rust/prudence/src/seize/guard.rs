@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What both kinds of guards do. They differ in how their section begins anew and ends.
+//! The methods of both kinds of guards. They differ in how their section begins anew and ends.
 
 use super::Collector;
 use crate::thread;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// or until this thread retires the value with [`Collector::retire`]. The methods that load exist for
 /// signatures' sake: a plain load is protected as well.
 pub trait Guard {
-    /// Ends the protection of what was loaded before, and protects what is loaded from now on.
+    /// Ends the protection of earlier loads, and protects later ones.
     fn refresh(&mut self);
 
     /// Lets what this thread has retired wait for no more company. It is reclaimed when this guard is

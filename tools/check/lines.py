@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Lines of code, lines of comments and lengths of functions of one text, for tools/check/size.
 
-The layout of a text does not change the count. C and C++ have passed through clang-format before they come here. Python is
-written again from the syntax tree: a statement is a line, and a longer statement is one line for each COLUMNS characters. A blank
-line never counts. The length of a function is the number of lines of code from the name to the end.
+The layout of a text does not change the count of C, C++ and Python. C and C++ have passed through clang-format before they come here. Python is
+written again from the syntax tree: a statement is a line, and a longer statement is one line for each COLUMNS characters. Rust, shell
+and CMake count as they stand. A blank line never counts. The length of a function is the number of lines of code from the name to the end.
 """
 
 import ast

@@ -431,7 +431,8 @@ size_t prudence_trim(void)
 
     process_start();
     os_pages_stats(&before);
-    extensions_pressure();
+    if (heap_upcalls.flush)
+        heap_upcalls.flush();
     shrink_all_until_merged();
     os_pages_trim();
     os_pages_stats(&after);

@@ -18,6 +18,9 @@ struct heap_upcalls {
      * has one may be cold (cold.c). */
     uint32_t of_cold;
 
+    /* Gives up freed objects of all caches that are kept to find mistakes; or NULL. */
+    void (*flush)(void);
+
     /* --- caches with a destructor; all or none of them --- */
 
     /* Returns 0 if this thread may wait for destructors, or else the error for the program, which

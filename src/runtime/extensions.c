@@ -50,11 +50,18 @@ void extensions_enter(void)
     }
 }
 
+void extensions_flush_all(void)
+{
+    quarantine_flush(); /* objects go to a shelf */
+    shuffle_flush_all();
+}
+
 /* ThreadSanitizer and zeroing know the objects of common slabs as well. Tools that look for leaks
  * do not, and only they tell the library's own objects (CACHE_OWN) from others. Red zones would
  * move the objects off the alignment that the size of a common cache gives. */
 const struct heap_upcalls heap_upcalls = {
     .of_cold = EXTENSION_BIT(INSTRUMENTS_EXTENSION),
+    .flush = extensions_flush_all,
     .may_wait = may_wait_for_code,
     .barrier = destruct_barrier,
     .empty = destruct_barrier_until_empty,

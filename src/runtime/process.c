@@ -8,8 +8,6 @@
 #include <prudence/prudence.h>
 
 #include "debug/instruments.h"
-#include "debug/quarantine.h"
-#include "debug/shuffle.h"
 #include "gp/user/process_life.h"
 #include "gp/user/readers.h"
 #include "gp/user/stall.h"
@@ -142,8 +140,7 @@ __attribute__((destructor)) static void when_unloaded(void)
     background_end();
     if (process_is_outside()) {
         gp_process_ends();
-        quarantine_flush(); /* checks the resting objects a last time */
-        shuffle_flush_all();
+        extensions_flush_all(); /* checks the resting objects a last time */
         if (doubles_may_look())
             doubles_look(harmless_goes_on());
     }

@@ -13,7 +13,6 @@
 #include "debug/stack_depot.h"
 #include "gp/user/domain.h"
 #include "gp/user/hazard_names.h"
-#include "gp/user/set.h"
 
 static bool is_of_hazards(const struct prudence_domain *domain)
 {
@@ -29,7 +28,7 @@ static bool is_protected(const struct slab *slab, const void *object)
 
     if (!is_of_hazards(domain) && prudence_domain_read_lock_held(domain))
         return true;
-    return (is_of_hazards(domain) || set_has_hazards(domain)) &&
+    return domain->scheme->thread_names &&
            hazard_names_protect(slab_object(slab, slab_index(slab, object), bytes), bytes);
 }
 
@@ -58,7 +57,7 @@ void prudence_check_reader(const void *object)
 
 static bool covers(struct prudence_domain *domain, const struct prudence_domain *other)
 {
-    return domain == other || set_has(domain, other);
+    return domain == other || domain_has(domain, other);
 }
 
 /* Reports each cache once. Caches that the library made serve any size, so their objects may have

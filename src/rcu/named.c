@@ -105,8 +105,8 @@ bool named_wait(struct prudence_cache *cache, uint64_t deadline)
     if (!gp_wait_for_sections(cache->domain, gp_snapshot(cache->domain), deadline, false))
         return false;
     hazard_barrier();
-    hazard_watch_begin(&watch);
-    for (unsigned looks = 1; !hazard_watch_is_over(&watch); looks++) {
+    hazard_names_watch(&watch);
+    for (unsigned looks = 1; !hazard_names_watched(&watch); looks++) {
         if (watch.is_new || !(looks & (looks - 1)))
             keep_deferred(&watch, cache);
         if (!watch.count)

@@ -23,7 +23,7 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
-#include "gp/user/set.h"
+#include "gp/user/domain.h"
 #include "process.h"
 #include "report.h"
 #include "runtime/reader_stats.h"
@@ -142,7 +142,7 @@ static SEPARATE void find_reader(const struct prudence_domain *domain,
         struct prudence_reader_stats reader;
         uint64_t place = 0;
 
-        while ((member == domain || set_has(domain, member)) &&
+        while ((member == domain || domain_has(domain, member)) &&
                reader_stats_next(member, &place, &reader))
             if (is_longer(&reader, longest))
                 *longest = reader;

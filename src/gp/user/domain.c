@@ -244,6 +244,23 @@ void domain_unlist(struct prudence_domain *domain)
 }
 
 /* Makes a domain that no other thread knows yet; returns NULL without memory. */
+unsigned domain_members(const struct prudence_domain *domain,
+                        struct prudence_domain *const **members)
+{
+    return domain->scheme->members ? domain->scheme->members(domain, members) : 0;
+}
+
+bool domain_has(const struct prudence_domain *set, const struct prudence_domain *member)
+{
+    struct prudence_domain *const *members;
+    unsigned count = domain_members(set, &members);
+
+    for (unsigned i = 0; i < count; i++)
+        if (members[i] == member)
+            return true;
+    return false;
+}
+
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme)
 {

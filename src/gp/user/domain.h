@@ -72,17 +72,45 @@ struct gp_scheme {
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* Cleans up after the thread of `slot`, which ended inside a section. Called by any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
+    /* Enter and leave a section of this thread. NULL: the word of its slot counts sections. */
+    void (*enter)(struct prudence_domain *domain);
+    void (*leave)(struct prudence_domain *domain, const struct reader_slot *slot);
+    /* Returns whether this thread is inside. NULL: the word of its slot says. */
+    bool (*is_inside)(const struct prudence_domain *domain);
+    /* Returns whether a name of this thread holds up grace periods. NULL: readers have no names. */
+    bool (*thread_names)(void);
+    /* Of a set: points *members at the domains in it, and returns their number. NULL: no set. */
+    unsigned (*members)(const struct prudence_domain *domain,
+                        struct prudence_domain *const **members);
     void (*note_expired)(struct prudence_domain *domain); /* NULL: use the readers' slots */
     bool (*worth_waiting)(struct prudence_domain *domain);
     bool (*open)(struct prudence_domain *domain);  /* allocates the kind's own memory */
     void (*close)(struct prudence_domain *domain); /* frees that memory, after unlisting */
     void (*fork_prepare)(struct prudence_domain *domain);
     void (*fork_parent)(struct prudence_domain *domain);
-    void (*fork_child)(struct prudence_domain *domain); /* after slots were forgotten */
+    /* After all domains' slots were forgotten, and who uses the domains. */
+    void (*fork_child)(struct prudence_domain *domain);
 };
 
-extern const struct gp_scheme gp_memb, gp_memb_by_callers, gp_manual, gp_srcu, gp_set, gp_external,
-    gp_hazard;
+extern const struct gp_scheme gp_memb, gp_memb_by_callers;
+
+/* Schemes by kind, defined by the embedding program (runtime/domains.c). NULL: the program has no
+ * domains of that kind. */
+extern const struct gp_scheme *const gp_schemes[];
+extern const unsigned gp_schemes_count;
+
+/* What a part beside the schemes does for threads and processes. Functions may be NULL. */
+struct gp_part {
+    void (*follow_options)(void); /* at the start, and when options were set */
+    void (*thread_ends)(void);    /* in each round of the thread's destructors */
+    void (*fork_prepare)(void);
+    void (*fork_done)(void);
+    void (*fork_child)(void);
+    /* Returns whether this thread is inside `only`, or inside any domain if that is NULL, as far as
+     * only a foreign function can tell. No lock is held. */
+    bool (*is_inside)(const struct prudence_domain *only);
+};
+extern const struct gp_part *const gp_parts[]; /* ends with NULL; defined as the schemes */
 
 /* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
 struct reader_slot {
@@ -292,6 +320,11 @@ void domain_check_slow(const struct prudence_domain *domain, const char *what, c
     (unlikely(load_relaxed(&gp_check))                                                             \
          ? domain_check_slow((domain), __func__, __builtin_return_address(0))                      \
          : (void)0)
+
+/* Of a set: its members. Of another domain: none. */
+unsigned domain_members(const struct prudence_domain *domain,
+                        struct prudence_domain *const **members);
+bool domain_has(const struct prudence_domain *set, const struct prudence_domain *member);
 
 bool gp_is_first_from(
     const void *place); /* whether no misuse was reported for this calling place yet */

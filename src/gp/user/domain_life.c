@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes and destroys domains. This file knows all schemes; each has a separate file.
+ * Makes and destroys domains. Each scheme has a separate file.
  *
  * Destruction takes a domain off the list first, then waits for visitors, then frees.
  *
@@ -12,39 +12,32 @@
 #include <prudence/structure.h>
 
 #include "gp/user/domain.h"
-#include "gp/user/external.h"
+#include "gp/user/may_wait.h"
 #include "gp/user/readers.h"
 #include "gp/user/slots.h"
 #include "valid_attr.h"
 #include "valid_name.h"
 
-static const struct gp_scheme *const schemes[] = {
-    [PRUDENCE_DOMAIN_MEMB] = &gp_memb,     [PRUDENCE_DOMAIN_QSBR] = &gp_memb,
-    [PRUDENCE_DOMAIN_MANUAL] = &gp_manual, [PRUDENCE_DOMAIN_SRCU] = &gp_srcu,
-    [PRUDENCE_DOMAIN_SET] = &gp_set,       [PRUDENCE_DOMAIN_EXTERNAL] = &gp_external,
-    [PRUDENCE_DOMAIN_HAZARD] = &gp_hazard,
-};
-
 /* Returns NULL, and reports, if prudence_domain_create() makes no such domain. */
 static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_kind kind,
                                          unsigned flags)
 {
-    if ((size_t)kind >= sizeof schemes / sizeof schemes[0])
+    if ((size_t)kind >= gp_schemes_count || !gp_schemes[kind])
         os_report("prudence_domain_create: domain '%s': there is no kind %d", name, (int)kind);
     else if (kind == PRUDENCE_DOMAIN_SET || kind == PRUDENCE_DOMAIN_EXTERNAL)
         os_report(
             "prudence_domain_create: domain '%s': %s domains are made by "
             "prudence_domain_create_%s",
-            name, schemes[kind]->name, schemes[kind]->name);
+            name, gp_schemes[kind]->name, gp_schemes[kind]->name);
     else if (!flags)
-        return schemes[kind];
-    else if (schemes[kind] == &gp_memb)
+        return gp_schemes[kind];
+    else if (gp_schemes[kind] == &gp_memb)
         return &gp_memb_by_callers;
     else
         os_report(
             "prudence_domain_create: domain '%s': PRUDENCE_DOMAIN_CALLERS_ADVANCE is for memb and "
             "qsbr, not for %s",
-            name, schemes[kind]->name);
+            name, gp_schemes[kind]->name);
     return NULL;
 }
 
@@ -157,7 +150,7 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     if (!domain || readers_are_lasting(domain))
         return EINVAL;
     DOMAIN_CHECK(domain);
-    if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
+    if (domain->scheme->is_inside && may_wait_is_inside_elsewhere(domain))
         return busy(domain, READERS, caller);
     /* otherwise a dead thread's section would be in the way */
     slots_reap(domain, true, READERS_ALL);

@@ -29,7 +29,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
 #include "gp/user/external.h"
-#include "gp/user/set.h"
+#include "gp/user/schemes.h"
 #include "gp/user/stall.h"
 #include "valid_attr.h"
 #include "valid_name.h"
@@ -58,7 +58,7 @@ struct external {
 static uint32_t externals;
 
 /* Returns whether this thread is inside a foreign section; false if the scheme cannot tell. */
-bool external_reader_is_here(const struct prudence_domain *domain)
+static bool reader_is_here(const struct prudence_domain *domain)
 {
     const struct external *external = domain->external;
     int saved_errno = errno;
@@ -76,23 +76,28 @@ static bool is_inside_any(void)
     bool inside = false;
 
     while (!inside && gp_domains_visit(&domain, 1, &after)) {
-        inside = external_reader_is_here(domain);
+        inside = reader_is_here(domain);
         gp_domain_leave(domain);
     }
     return inside;
 }
 
 /* Called without any lock held, because the foreign function may allocate. */
-bool external_is_inside(const struct prudence_domain *only)
+static bool external_is_inside(const struct prudence_domain *only)
 {
+    struct prudence_domain *const *members;
+    bool inside = false;
+    unsigned count;
+
     if (likely(!load_relaxed(&externals)))
         return false;
     os_foreign_call("read_lock_held of an external domain");
     if (!only)
         return is_inside_any();
-    if (only->kind == PRUDENCE_DOMAIN_SET)
-        return set_any(only, external_reader_is_here);
-    return external_reader_is_here(only);
+    count = domain_members(only, &members);
+    for (unsigned i = 0; i < count; i++)
+        inside |= reader_is_here(members[i]);
+    return inside || reader_is_here(only);
 }
 
 /* ------------------------------------------------------------------------------------- polling */
@@ -369,5 +374,8 @@ const struct gp_scheme gp_external = {
     .close = external_close,
     .fork_prepare = fork_prepare,
     .fork_parent = fork_parent,
+    .is_inside = reader_is_here,
     .fork_child = external_fork_child,
 };
+
+const struct gp_part gp_external_part = {.is_inside = external_is_inside};

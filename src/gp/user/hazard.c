@@ -33,6 +33,7 @@
 #include "gp/user/drive.h"
 #include "gp/user/hazard.h"
 #include "gp/user/hazard_names.h"
+#include "gp/user/schemes.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 
@@ -87,7 +88,7 @@ static void hazard_round_begin(struct prudence_domain *domain, struct hazard_rou
     round->goal = load_acquire(&domain->shared.sequence);
     hazard_make_barrier(domain, round->goal, round->goal);
     add_relaxed(&domain->scans, 1);
-    hazard_watch_begin(&round->watch);
+    hazard_names_watch(&round->watch);
     round->under_way = true;
 }
 
@@ -109,7 +110,7 @@ static void round_drive(struct prudence_domain *domain, struct hazard_round *rou
 {
     if (!round->under_way)
         hazard_round_begin(domain, round);
-    if (!hazard_watch_is_over(&round->watch)) {
+    if (!hazard_names_watched(&round->watch)) {
         if (round->watch.is_new) {
             round->began = os_clock_ns();
             round->reported = false;
@@ -251,5 +252,6 @@ const struct gp_scheme gp_hazard = {
     .worth_waiting = hazard_worth_waiting,
     .open = hazard_open,
     .close = hazard_close,
+    .thread_names = hazard_slots_thread_names,
     .fork_child = hazard_scheme_fork_child,
 };

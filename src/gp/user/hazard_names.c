@@ -50,7 +50,7 @@ static const struct prudence_hazard *slot_that_has(const struct prudence_hazard 
 }
 
 /* Begins a watch. The caller has made a barrier. */
-void hazard_watch_begin(struct hazard_watch *watch)
+void hazard_names_watch(struct hazard_watch *watch)
 {
     watch->count = 0;
     hazard_names_begin(&watch->walk);
@@ -89,7 +89,7 @@ static void look_on(struct hazard_watch *watch)
  * many names as there is room for, and looks at further slots when all of these are gone. A late
  * look at a slot is as good as an early one, because of the head of this file.
  */
-bool hazard_watch_is_over(struct hazard_watch *watch)
+bool hazard_names_watched(struct hazard_watch *watch)
 {
     look_again(watch);
     watch->is_new = !watch->count;

@@ -32,8 +32,8 @@ struct hazard_watch {
     } seen[HAZARD_WATCHED];
 };
 
-void hazard_watch_begin(struct hazard_watch *watch);
-bool hazard_watch_is_over(struct hazard_watch *watch);
+void hazard_names_watch(struct hazard_watch *watch);
+bool hazard_names_watched(struct hazard_watch *watch);
 
 #define HAZARD_FILTER_BITS 16
 

@@ -254,3 +254,6 @@ void hazard_retire_fork_done(void)
     os_lock_release_from_fork(&retired_lock);
     os_lock_release_from_fork(&look_lock);
 }
+
+const struct gp_part gp_retired_part = {.fork_prepare = hazard_retire_fork_prepare,
+                                        .fork_done = hazard_retire_fork_done};

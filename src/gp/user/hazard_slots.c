@@ -648,3 +648,7 @@ void hazard_slots_fork_child(void)
         tell_slots(1u);
     }
 }
+
+const struct gp_part gp_hazard_part = {.follow_options = hazard_slots_follow_options,
+                                       .thread_ends = hazard_slots_thread_ends,
+                                       .fork_child = hazard_slots_fork_child};

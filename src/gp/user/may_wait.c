@@ -7,11 +7,8 @@
  * None is held while a foreign function is called.
  */
 #include "gp/user/domain.h"
-#include "gp/user/external.h"
-#include "gp/user/hazard_slots.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/readers.h"
-#include "gp/user/set.h"
 #include "gp/user/slots.h"
 #include "gp/user/may_wait.h"
 
@@ -24,7 +21,16 @@ static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_
     if (!slot || !load_relaxed(&slot->reader.word))
         return false;
     return domain->kind != PRUDENCE_DOMAIN_SRCU || !waits_for || waits_for == domain ||
-           set_has(waits_for, domain);
+           domain_has(waits_for, domain);
+}
+
+bool may_wait_is_inside_elsewhere(const struct prudence_domain *only)
+{
+    bool inside = false;
+
+    for (const struct gp_part *const *part = gp_parts; *part && !inside; part++)
+        inside = (*part)->is_inside && (*part)->is_inside(only);
+    return inside;
 }
 
 bool gp_may_wait_for_sections(const struct prudence_domain *waits_for)
@@ -41,13 +47,12 @@ bool gp_may_wait_for_sections(const struct prudence_domain *waits_for)
         }
         os_lock_release(&readers_lock);
     }
-    return !inside && !external_is_inside(waits_for);
+    return !inside && !may_wait_is_inside_elsewhere(waits_for);
 }
 
 bool gp_names_hold_up(const struct prudence_domain *waits_for)
 {
-    return waits_for && (waits_for->kind == PRUDENCE_DOMAIN_HAZARD || set_has_hazards(waits_for)) &&
-           hazard_slots_thread_names();
+    return waits_for && waits_for->scheme->thread_names && waits_for->scheme->thread_names();
 }
 
 bool gp_may_wait_for(const struct prudence_domain *waits_for)
@@ -78,7 +83,7 @@ static bool go_offline(struct prudence_domain *domain)
 uint64_t gp_leave_to_wait(struct prudence_domain *domain)
 {
     struct prudence_domain *const *members;
-    unsigned count = set_members(domain, &members);
+    unsigned count = domain_members(domain, &members);
     uint64_t was_online = go_offline(domain);
 
     for (unsigned i = 0; i < count; i++)
@@ -89,7 +94,7 @@ uint64_t gp_leave_to_wait(struct prudence_domain *domain)
 void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online)
 {
     struct prudence_domain *const *members;
-    unsigned count = set_members(domain, &members);
+    unsigned count = domain_members(domain, &members);
 
     if (!count && was_online)
         prudence_qsbr_online(domain);

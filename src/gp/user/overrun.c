@@ -9,7 +9,7 @@
 
 #include "base/pace.h"
 #include "gp/user/domain.h"
-#include "gp/user/external.h"
+#include "gp/user/may_wait.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 
@@ -85,7 +85,7 @@ static void explain_external(const struct prudence_domain *domain)
         "  a grace period of domain '%s' is under way; its readers belong to another library, "
         "which does not name them%s: they should report quiescent states, or leave their sections, "
         "more often",
-        domain->name, external_is_inside(domain) ? ", but this thread is one" : "");
+        domain->name, may_wait_is_inside_elsewhere(domain) ? ", but this thread is one" : "");
 }
 
 /* Ignores sets, because their members are visited as well. */

@@ -3,30 +3,42 @@
  * Domains and readers at the start of the process, when options are set, at a fork, and at the end.
  *
  * From prepare to done, fork holds readers_lock, the lock of the stall hook (stall.c) and those of
- * retired objects (hazard_retire.c), and has the schemes pause.
+ * parts (gp_parts), and has the schemes pause.
  */
 #include "gp/user/domain.h"
-#include "gp/user/hazard_retire.h"
-#include "gp/user/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/readers.h"
-#include "gp/user/set.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 #include "gp/user/process_life.h"
 
+#define for_each_part(part) for (const struct gp_part *const *(part) = gp_parts; *(part); (part)++)
+
+static void parts_follow_options(void)
+{
+    for_each_part(part)
+    {
+        if ((*part)->follow_options)
+            (*part)->follow_options();
+    }
+}
+
 static void process_life_thread_ends(bool last)
 {
     readers_thread_ends(last);
-    hazard_slots_thread_ends();
+    for_each_part(part)
+    {
+        if ((*part)->thread_ends)
+            (*part)->thread_ends();
+    }
 }
 
 void gp_start(void)
 {
     reader_exit_start(process_life_thread_ends);
     mode_start(&prudence_default);
-    hazard_slots_follow_options();
+    parts_follow_options();
 }
 
 /* Applies the mode to all domains, because the mode is an option of the process. The lock keeps new
@@ -36,7 +48,7 @@ void gp_follow_options(void)
     struct list *item;
 
     mode_follow_options(&prudence_default);
-    hazard_slots_follow_options();
+    parts_follow_options();
     os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
     {
@@ -72,7 +84,11 @@ void gp_fork_prepare(void)
 
     os_lock_take_for_fork(&readers_lock);
     stall_fork_prepare();
-    hazard_retire_fork_prepare();
+    for_each_part(part)
+    {
+        if ((*part)->fork_prepare)
+            (*part)->fork_prepare();
+    }
     list_for_each(item, &readers_domains)
     {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
@@ -93,7 +109,11 @@ void gp_fork_done(void)
         if (domain->scheme->fork_parent)
             domain->scheme->fork_parent(domain);
     }
-    hazard_retire_fork_done();
+    for_each_part(part)
+    {
+        if ((*part)->fork_done)
+            (*part)->fork_done();
+    }
     stall_fork_done();
     os_lock_release_from_fork(&readers_lock);
 }
@@ -129,6 +149,10 @@ static void live_on_in_child(struct prudence_domain *domain, bool whole)
     if (!whole)
         return;
     domain->visitors = domain->users = 0;
+}
+
+static void scheme_lives_on(struct prudence_domain *domain)
+{
     if (domain->scheme->fork_child)
         domain->scheme->fork_child(domain);
 }
@@ -139,12 +163,17 @@ void gp_fork_child(bool whole)
 
     live_on_in_child(&prudence_default, whole);
     readers_fork_child();
-    hazard_slots_fork_child();
+    for_each_part(part)
+    {
+        if ((*part)->fork_child)
+            (*part)->fork_child();
+    }
     list_for_each(item, &readers_domains)
         live_on_in_child(list_entry(item, struct prudence_domain, link), whole);
     if (!whole)
         return;
     domain_visits_fork_child();
+    scheme_lives_on(&prudence_default);
     list_for_each(item, &readers_domains)
-        set_hold_members(list_entry(item, struct prudence_domain, link));
+        scheme_lives_on(list_entry(item, struct prudence_domain, link));
 }

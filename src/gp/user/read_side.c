@@ -6,10 +6,8 @@
  */
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
-#include "gp/user/external.h"
 #include "gp/user/parking.h"
 #include "gp/user/readers.h"
-#include "gp/user/set.h"
 
 void prudence_read_unlock_unbalanced(void)
 {
@@ -75,8 +73,8 @@ void prudence_domain_read_lock(struct prudence_domain *domain)
     uint64_t word;
 
     DOMAIN_CHECK(domain);
-    if (domain->kind == PRUDENCE_DOMAIN_SRCU) {
-        prudence_srcu_read_lock(domain);
+    if (domain->scheme->enter) {
+        domain->scheme->enter(domain);
         return;
     }
     refuse_reading(domain, "prudence_domain_read_lock");
@@ -111,8 +109,8 @@ void prudence_domain_read_unlock(struct prudence_domain *domain)
     word = slot ? load_relaxed(&slot->reader.word) : 0;
     if (!word)
         unbalanced(domain);
-    if (domain->kind == PRUDENCE_DOMAIN_SRCU) {
-        prudence_srcu_read_unlock(domain, load_relaxed(&slot->index));
+    if (domain->scheme->leave) {
+        domain->scheme->leave(domain, slot);
         return;
     }
     if (domain->kind == PRUDENCE_DOMAIN_QSBR)
@@ -124,18 +122,27 @@ void prudence_domain_read_unlock(struct prudence_domain *domain)
 
 static bool read_side_is_inside(const struct prudence_domain *domain)
 {
-    struct reader_slot *slot = readers_slot_if_any(domain);
+    struct reader_slot *slot;
 
-    if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL)
-        return external_reader_is_here(domain);
+    if (domain->scheme->is_inside)
+        return domain->scheme->is_inside(domain);
+    slot = readers_slot_if_any(domain);
     return slot && load_relaxed(&slot->reader.word) != 0;
 }
 
 bool prudence_domain_read_lock_held(struct prudence_domain *domain)
 {
+    struct prudence_domain *const *members;
+    unsigned count;
+
     DOMAIN_CHECK(domain);
-    return domain->kind == PRUDENCE_DOMAIN_SET ? set_any(domain, read_side_is_inside)
-                                               : read_side_is_inside(domain);
+    if (!domain->scheme->members)
+        return read_side_is_inside(domain);
+    count = domain->scheme->members(domain, &members);
+    for (unsigned i = 0; i < count; i++)
+        if (read_side_is_inside(members[i]))
+            return true;
+    return false;
 }
 
 static bool is_qsbr(const struct prudence_domain *domain, const char *what, void *caller)

@@ -32,51 +32,27 @@
 
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
+#include "gp/user/hazard_slots.h"
+#include "gp/user/schemes.h"
 #include "gp/user/set.h"
 #include "valid_name.h"
 
-unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members)
+static unsigned set_members(const struct prudence_domain *domain,
+                            struct prudence_domain *const **members)
 {
-    static struct prudence_domain *const none;
-
-    *members = domain->kind == PRUDENCE_DOMAIN_SET ? domain->set->members : &none;
-    return domain->kind == PRUDENCE_DOMAIN_SET ? domain->set->count : 0;
+    *members = domain->set->members;
+    return domain->set->count;
 }
 
-bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member))
+static void set_hold_members(struct domain_set *set)
 {
-    for (unsigned i = 0; i < set->set->count; i++)
-        if (is(set->set->members[i]))
-            return true;
-    return false;
-}
-
-bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain)
-{
-    if (set->kind == PRUDENCE_DOMAIN_SET)
-        for (unsigned i = 0; i < set->set->count; i++)
-            if (set->set->members[i] == domain)
-                return true;
-    return false;
-}
-
-void set_hold_members(struct prudence_domain *domain)
-{
-    struct prudence_domain *const *members;
-    unsigned count = set_members(domain, &members);
-
-    for (unsigned i = 0; i < count; i++)
-        gp_domain_get(members[i]);
+    for (unsigned i = 0; i < set->count; i++)
+        gp_domain_get(set->members[i]);
 }
 
 static bool is_hazard(const struct prudence_domain *domain)
 {
     return domain->kind == PRUDENCE_DOMAIN_HAZARD;
-}
-
-bool set_has_hazards(const struct prudence_domain *domain)
-{
-    return domain->kind == PRUDENCE_DOMAIN_SET && domain->set->sections < domain->set->count;
 }
 
 /* Puts members of kind hazard last. */
@@ -111,7 +87,7 @@ static bool add_all(struct domain_set *set, struct prudence_domain *const *domai
     bool fits = true;
 
     for (unsigned i = 0; fits && i < count; i++) {
-        unsigned inner_count = set_members(domains[i], &inner);
+        unsigned inner_count = domain_members(domains[i], &inner);
 
         fits = domains[i]->kind == PRUDENCE_DOMAIN_SET ? add_all(set, inner, inner_count)
                                                        : set_add_member(set, domains[i]);
@@ -175,7 +151,7 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
         set->cookies[i].value = load_relaxed(&set->members[i]->progress.completed);
     set->barrier = set->cookies[set->count - 1];
     os_busy_enter(); /* The fork handler counts published sets only. */
-    set_hold_members(domain);
+    set_hold_members(set);
     domain_publish(domain);
     os_busy_leave();
     return domain;
@@ -369,12 +345,13 @@ static bool set_is_busy(const struct prudence_domain *domain)
 }
 
 /* Has the cookies taken anew, because the child may have copied `begun` and the cookies at
- * different moments. */
+ * different moments. Holds the members again. */
 static void set_fork_child(struct prudence_domain *domain)
 {
     struct domain_set *set = domain->set;
 
     set->begun = set->passed = set->named = domain->progress.completed;
+    set_hold_members(set);
 }
 
 /* What both kinds of sets have. */
@@ -382,10 +359,10 @@ static void set_fork_child(struct prudence_domain *domain)
     .name = "set", .urge = set_urge, .block = set_block, .is_cheap = set_is_cheap,                 \
     .held_up_by = set_held_up_by, .is_busy = set_is_busy, .tell_over = tell_over,                  \
     .note_expired = note_expired, .worth_waiting = worth_waiting, .close = set_close,              \
-    .fork_child = set_fork_child
+    .members = set_members, .fork_child = set_fork_child
 
 const struct gp_scheme gp_set = {SET_SCHEME, .drive = set_drive};
 
-const struct gp_scheme gp_set_with_hazards = {SET_SCHEME, .drive = set_drive_in_two_parts,
-                                              .sift = set_sift,
-                                              .only_names_hold = set_only_names_hold};
+const struct gp_scheme gp_set_with_hazards = {
+    SET_SCHEME, .drive = set_drive_in_two_parts, .sift = set_sift,
+    .only_names_hold = set_only_names_hold, .thread_names = hazard_slots_thread_names};

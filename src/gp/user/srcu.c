@@ -54,6 +54,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
 #include "gp/user/readers.h"
+#include "gp/user/schemes.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 #include "gp/user/srcu.h"
@@ -310,6 +311,16 @@ static void srcu_fork_child(struct prudence_domain *domain)
         *counter_of(srcu, mine->index) = 1;
 }
 
+static void srcu_scheme_enter(struct prudence_domain *domain)
+{
+    prudence_srcu_read_lock(domain);
+}
+
+static void srcu_scheme_leave(struct prudence_domain *domain, const struct reader_slot *slot)
+{
+    prudence_srcu_read_unlock(domain, load_relaxed(&slot->index));
+}
+
 const struct gp_scheme gp_srcu = {
     .name = "srcu",
     .drive = srcu_drive,
@@ -317,5 +328,7 @@ const struct gp_scheme gp_srcu = {
     .abandon = abandon,
     .open = srcu_open,
     .close = srcu_close,
+    .enter = srcu_scheme_enter,
+    .leave = srcu_scheme_leave,
     .fork_child = srcu_fork_child,
 };

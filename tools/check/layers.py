@@ -29,6 +29,9 @@ PROGRAM_TABLES = {
     "process_parts": "what starts with the process",
     "process_parts_count": "",
     "domain_queue": "the queue of callbacks that each domain has",
+    "gp_schemes": "all kinds of domains",
+    "gp_schemes_count": "",
+    "gp_parts": "what parts of gp/ beside the schemes do for threads and processes",
     "heap_upcalls": "the few calls from the heap to parts above it",
 }
 

@@ -302,8 +302,9 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   hazard_retire.c   objects with deleters, beside all domains
  *   read_side.c       the read side out of line
  *   may_wait.c        whether a thread would wait for itself
+ *   wait_request.c    refuses such a wait, with a report
  *   poll.c, epoch.c   grace periods and epochs, for programs
- *   domain_life.c     makes and destroys domains; the table of all schemes
+ *   domain_life.c     makes and destroys domains
  *   process_life.c    start, options, fork, end
  */
 

@@ -52,7 +52,7 @@ void extensions_enter(void)
 
 void extensions_flush_all(void)
 {
-    quarantine_flush(); /* objects go to a shelf */
+    quarantine_flush();
     shuffle_flush_all();
 }
 

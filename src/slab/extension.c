@@ -75,19 +75,6 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
         }                                                                                          \
     }
 
-#define BACK(step, set, parameters, arguments)                                                     \
-    void extensions_##step parameters                                                              \
-    {                                                                                              \
-        uint32_t left = (set)&having.step;                                                         \
-                                                                                                   \
-        while (left) {                                                                             \
-            unsigned last = 31 - (unsigned)__builtin_clz(left);                                    \
-                                                                                                   \
-            slab_extensions[last]->step arguments;                                                 \
-            left &= ~EXTENSION_BIT(last);                                                          \
-        }                                                                                          \
-    }
-
 #define EVERY(step, set, parameters, arguments)                                                    \
     bool extensions_##step parameters                                                              \
     {                                                                                              \

@@ -49,7 +49,6 @@ struct slab_extension {
 #define ANY(name, set, parameters, arguments)         bool(*name) parameters;
 #define FIRST(type, name, set, parameters, arguments) type(*name) parameters;
 #define MADE(name, undo, type, owner)                 bool (*name)(type * owner);
-#define BACK(name, set, parameters, arguments)        void(*name) parameters;
 #define THROUGH(type, name, parameters)               type(*name) parameters;
 #include "slab/extension_steps.h"
 };
@@ -84,7 +83,6 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 #define ANY(name, set, parameters, arguments)         bool extensions_##name parameters;
 #define FIRST(type, name, set, parameters, arguments) type extensions_##name parameters;
 #define MADE(name, undo, type, owner)                 bool extensions_##name(type *owner);
-#define BACK(name, set, parameters, arguments)        void extensions_##name parameters;
 #define THROUGH(type, name, parameters)
 #include "slab/extension_steps.h"
 /* NOLINTEND(bugprone-macro-parentheses) */

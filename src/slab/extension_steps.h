@@ -10,8 +10,6 @@
  *   FIRST(type, name, ...)                    the same, until one returns a value other than 0
  *   MADE(name, undo, type, owner)             calls all for a new owner. If one returns false
  *                                             (no memory), undoes the earlier ones
- *   BACK(name, set, parameters, arguments)    calls all, from the last to the first, because an
- *                                             object that one gives up may go to an earlier one
  *   THROUGH(type, name, ...)                  has a function of its own in extension.c
  */
 #ifdef STEP
@@ -20,7 +18,6 @@
 #define ANY(name, ...)           STEP(name)
 #define FIRST(type, name, ...)   STEP(name)
 #define MADE(name, ...)          STEP(name)
-#define BACK(name, ...)          STEP(name)
 #define THROUGH(type, name, ...) STEP(name)
 #endif
 
@@ -31,10 +28,10 @@ THROUGH(enum extension_wish, wants, (const struct cache_layout *layout))
 MADE(cache_made, cache_going, struct prudence_cache, cache)
 EACH(cache_going, OF_CACHE, (struct prudence_cache * cache), (cache))
 /* Gives up freed objects of the cache that are kept. Does not wait. */
-BACK(flush, OF_CACHE, (struct prudence_cache * cache), (cache))
+EACH(flush, OF_CACHE, (struct prudence_cache * cache), (cache))
 /* The cache is to be destroyed. Gives up all objects, and waits for those that other threads are
  * about to give up. */
-BACK(empty, OF_CACHE, (struct prudence_cache * cache), (cache))
+EACH(empty, OF_CACHE, (struct prudence_cache * cache), (cache))
 
 /* --- life of a slab --- */
 
@@ -93,7 +90,7 @@ ANY(must_move, OF_SLAB, (const struct slab *slab), (slab))
  * NULL. */
 EACH(explain, OF_ALL, (const struct slab *slab, const void *pointer), (slab, pointer))
 /* Frees kept memory at once. Called with no lock held. */
-BACK(pressure, OF_ALL, (void), ())
+EACH(pressure, OF_ALL, (void), ())
 
 #undef STEP
 #undef EACH
@@ -101,5 +98,4 @@ BACK(pressure, OF_ALL, (void), ())
 #undef ANY
 #undef FIRST
 #undef MADE
-#undef BACK
 #undef THROUGH

@@ -248,7 +248,9 @@ TEST(sizes_are_exact)
     assert_ptr_not_equal(moved, object);
     assert_int_equal(prudence_usable_size(moved), 150);
     assert_memory_equal(moved, "", 0);
-    prudence_free_sized(moved, 150);
+    moved = prudence_realloc(moved, 140);
+    assert_int_equal(prudence_usable_size(moved), 140);
+    prudence_free_sized(moved, 140);
     object = prudence_calloc(7, 7);
     for (int i = 0; i < 49; i++)
         assert_int_equal(object[i], 0);

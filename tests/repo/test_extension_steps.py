@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STEPS = ROOT / "src/slab/extension_steps.h"
-ROW = re.compile(r"^(?:EACH|EVERY|ANY|MADE|BACK)\((\w+),|^(?:FIRST|THROUGH)\([^,]+, (\w+),", re.M)
+ROW = re.compile(r"^(?:EACH|EVERY|ANY|MADE)\((\w+),|^(?:FIRST|THROUGH)\([^,]+, (\w+),", re.M)
 EXTENSION = re.compile(r"^(?:static )?const struct slab_extension (\w+) = \{(.*?)\};", re.M | re.S)
 
 

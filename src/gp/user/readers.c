@@ -94,11 +94,12 @@ bool readers_are_superseded(void)
 struct list readers_domains = {&readers_domains, &readers_domains};
 
 static const struct prudence_domain
-    *lasting_domain; /* set once, before threads know the domain; or NULL */
+    *lasting_domain; /* set before threads know the domain; or NULL */
 
+/* A child calls this anew if another thread was about to, in pthread_once(), while fork copied the
+ * process. Then no thread knows the first domain. */
 void readers_make_lasting(const struct prudence_domain *domain)
 {
-    debug_assert(!lasting_domain);
     store_relaxed(&lasting_domain, domain);
 }
 

@@ -62,8 +62,8 @@ static void keep_printable(char *line, size_t length)
 
 /* --------------------------------------------------------------------------- limits on the rate */
 
-#define KINDS    64 /* rows; a power of two */
-#define PROBES   8  /* rows that one kind may be in */
+#define KINDS    256 /* rows; a power of two. Programs with many mistakes have some 60 kinds */
+#define PROBES   32  /* rows that one kind may be in */
 #define BURST    10
 #define NOTE_MAX 64
 #define BURST_NS UINT64_C(10000000000)

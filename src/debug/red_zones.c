@@ -30,11 +30,17 @@
 
 static uint64_t pattern;
 
+/* Tools that watch each object see such writes themselves. */
+static bool are_wanted(void)
+{
+    return red_zones_wanted && !annotate_on;
+}
+
 void red_zones_start(void)
 {
     uint64_t secret[2];
 
-    size_class_spare = red_zones_wanted ? RED_ZONE : 0;
+    size_class_spare = are_wanted() ? RED_ZONE : 0;
     if (pattern)
         return;
     os_secret(secret);
@@ -43,7 +49,7 @@ void red_zones_start(void)
 
 static enum extension_wish red_zones_wants(const struct cache_layout *layout)
 {
-    return extension_wanted_if(red_zones_wanted && !annotate_on && !(layout->flags & CACHE_CLOSED));
+    return extension_wanted_if(are_wanted() && !(layout->flags & CACHE_CLOSED));
 }
 
 /* --------------------------------------------------------------------------------- the pattern */

@@ -63,7 +63,7 @@ void cache_life_refuse(const struct prudence_cache *cache, const char *what)
     os_abort();
 }
 
-/* --------------------------------------------------------------------------------- live objects */
+/* -------------------------------------------------------------------------------------- the end */
 
 bool cache_life_end(struct prudence_cache *cache, const char *what, void *caller)
 {

@@ -5,12 +5,12 @@
 #include <prudence/prudence.h>
 #include <prudence/structure.h>
 
+#include "gp/user/wait_request.h"
 #include "heap/cache_life.h"
 #include "heap/caches.h"
 #include "heap/cold.h"
 #include "heap/object.h"
 #include "heap/upcalls.h"
-#include "gp/user/wait_request.h"
 #include "slab/cache.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"

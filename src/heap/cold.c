@@ -24,8 +24,8 @@
 #include "heap/cold_structures.h"
 #include "heap/heap.h"
 #include "heap/size_class.h"
-#include "slab/cache.h"
 #include "heap/upcalls.h"
+#include "slab/cache.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
 

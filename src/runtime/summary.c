@@ -23,7 +23,6 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
-#include "gp/user/domain.h"
 #include "process.h"
 #include "report.h"
 #include "runtime/reader_stats.h"

@@ -243,7 +243,6 @@ void domain_unlist(struct prudence_domain *domain)
     index_give_back(domain->index);
 }
 
-/* Makes a domain that no other thread knows yet; returns NULL without memory. */
 unsigned domain_members(const struct prudence_domain *domain,
                         struct prudence_domain *const **members)
 {
@@ -261,6 +260,22 @@ bool domain_has(const struct prudence_domain *set, const struct prudence_domain 
     return false;
 }
 
+bool domain_any(const struct prudence_domain *domain,
+                bool (*is)(const struct prudence_domain *domain))
+{
+    struct prudence_domain *const *members;
+    unsigned count;
+
+    if (!domain->scheme->members)
+        return is(domain);
+    count = domain->scheme->members(domain, &members);
+    for (unsigned i = 0; i < count; i++)
+        if (is(members[i]))
+            return true;
+    return false;
+}
+
+/* Makes a domain that no other thread knows yet; returns NULL without memory. */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme)
 {

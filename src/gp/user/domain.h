@@ -326,6 +326,9 @@ void domain_check_slow(const struct prudence_domain *domain, const char *what, c
 unsigned domain_members(const struct prudence_domain *domain,
                         struct prudence_domain *const **members);
 bool domain_has(const struct prudence_domain *set, const struct prudence_domain *member);
+/* Of a set: asks its members, until one is. Of another domain: asks that. */
+bool domain_any(const struct prudence_domain *domain,
+                bool (*is)(const struct prudence_domain *domain));
 
 bool gp_is_first_from(
     const void *place); /* whether no misuse was reported for this calling place yet */

@@ -85,19 +85,10 @@ static bool is_inside_any(void)
 /* Called without any lock held, because the foreign function may allocate. */
 static bool external_is_inside(const struct prudence_domain *only)
 {
-    struct prudence_domain *const *members;
-    bool inside = false;
-    unsigned count;
-
     if (likely(!load_relaxed(&externals)))
         return false;
     os_foreign_call("read_lock_held of an external domain");
-    if (!only)
-        return is_inside_any();
-    count = domain_members(only, &members);
-    for (unsigned i = 0; i < count; i++)
-        inside |= reader_is_here(members[i]);
-    return inside || reader_is_here(only);
+    return only ? domain_any(only, reader_is_here) : is_inside_any();
 }
 
 /* ------------------------------------------------------------------------------------- polling */

@@ -132,17 +132,8 @@ static bool read_side_is_inside(const struct prudence_domain *domain)
 
 bool prudence_domain_read_lock_held(struct prudence_domain *domain)
 {
-    struct prudence_domain *const *members;
-    unsigned count;
-
     DOMAIN_CHECK(domain);
-    if (!domain->scheme->members)
-        return read_side_is_inside(domain);
-    count = domain->scheme->members(domain, &members);
-    for (unsigned i = 0; i < count; i++)
-        if (read_side_is_inside(members[i]))
-            return true;
-    return false;
+    return domain_any(domain, read_side_is_inside);
 }
 
 static bool is_qsbr(const struct prudence_domain *domain, const char *what, void *caller)

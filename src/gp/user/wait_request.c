@@ -7,13 +7,13 @@
  *
  * The table in docs/reference/rcu.md lists every public function.
  */
-#include "wait_request.h"
+#include "gp/user/wait_request.h"
 
 #include <errno.h>
 
 #include <prudence/structure.h>
 
-#include "domain.h"
+#include "gp/user/domain.h"
 
 static void wait_request_report(const struct wait_request *request, const char *where,
                                 const char *cache, const char *why)
@@ -47,19 +47,6 @@ int wait_request_refuse_section(const struct wait_request *request)
         request, "inside a read-side critical section (or online in a qsbr domain)", NULL);
 }
 
-int prudence_domain_may_wait(struct prudence_domain *domain, const char *function, const char *of,
-                             const char *name, void *caller)
-{
-    const struct wait_request request = {
-        .what = function, .of = of, .name = name, .caller = caller};
-
-    if (!domain)
-        domain = prudence_default_domain();
-    if (function || os_lock_forking)
-        return wait_request_readers(&request, domain);
-    return gp_may_wait_for(domain) ? 0 : EDEADLK;
-}
-
 int wait_request_refuse_names(const struct wait_request *request)
 {
     return wait_request_refuse(
@@ -78,4 +65,17 @@ int wait_request_readers(const struct wait_request *request, const struct pruden
     int error = wait_request_sections(request, domain);
 
     return !error && gp_names_hold_up(domain) ? wait_request_refuse_names(request) : error;
+}
+
+int prudence_domain_may_wait(struct prudence_domain *domain, const char *function, const char *of,
+                             const char *name, void *caller)
+{
+    const struct wait_request request = {
+        .what = function, .of = of, .name = name, .caller = caller};
+
+    if (!domain)
+        domain = prudence_default_domain();
+    if (function || os_lock_forking)
+        return wait_request_readers(&request, domain);
+    return gp_may_wait_for(domain) ? 0 : EDEADLK;
 }

@@ -76,7 +76,7 @@ def round_of(side, number, seconds):
 
 
 def watched_round_of(side, number, seconds):
-    """What watching costs the program, and, if it is watched, what prudence-latent says of each process, without the curve."""
+    """The costs of watching the program, and, if it is watched, the report of prudence-latent about each process, without the curve."""
     if side.reports:
         shutil.rmtree(side.reports, ignore_errors=True)
         side.reports.mkdir(parents=True)

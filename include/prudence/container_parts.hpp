@@ -17,7 +17,7 @@ namespace prudence
 namespace detail
 {
 
-// How functions take the key of a lookup: a std::string is found by any text.
+// How functions take the key of a lookup. A std::string is found by any text.
 template <class K> struct lookup {
     using type = const K &;
 };

@@ -346,7 +346,8 @@ void hash_check_fresh_slow(const struct hash_table *table, const struct prudence
         return;
     if (hash_has_node(table, node))
         os_panic(
-            "%s, called from %p: table '%s': node %p is in the table already: remove it first, and "
+            "%s, called from %p: table '%s': node %p is in the table already: remove the node "
+            "first, and "
             "add it again after a grace period, or give the object a node for each table",
             what, caller, name, (const void *)node);
     other = other_table_with(table, node);

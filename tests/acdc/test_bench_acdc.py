@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 45
-"""bench-acdc: its statistics against a textbook's figures, its findings, what it measures next, runs that
-are interrupted and gone on with, a short run and its page."""
+"""bench-acdc: the statistics against a textbook's figures, the findings, the choice of the next measurement, runs that
+are interrupted and gone on with, a short run and the page."""
 
 import contextlib
 import io

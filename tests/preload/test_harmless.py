@@ -16,7 +16,7 @@ from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 PROGRAM = BUILD / "bin/preload_program_harmless"
 LIBRARY = BUILD / "libprudence-malloc.so"
 ENDING = "harmless_misuse=abort ends the process here"
-# What the program does: what the report says.
+# {the misuse: the report}
 MISUSE = {
     "delete": "sized operator delete: .* has 1(12|04) bytes, and the size 4 is wrong",
     "delete[]": "sized operator delete: .* has 100(3520|0000) bytes, and the size 5000 is wrong",

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-# What does not fit: an element whose content is wider than itself, and pictures without a size.
+# Finds an element whose content is wider than the element, and pictures without a size.
 SCRIPT = """<script>
 const cut = [...document.querySelectorAll("main, .card, table, p")].filter(one => one.scrollWidth > one.clientWidth + 1);
 const empty = [...document.querySelectorAll("svg")].filter(one => one.getBoundingClientRect().height < 100);

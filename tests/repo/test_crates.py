@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/test/crates with a cargo that is made up: it keeps what has finished, names what fails or does not end, and writes the table of the page."""
+"""tools/test/crates with a cargo that is made up: it keeps finished steps, names those that fail or do not end, and writes the table of the page."""
 
 import contextlib
 import io

@@ -26,7 +26,7 @@ HELP = {"help", "description", "epilog"}  # what argparse prints
 SHORT = 20  # characters; shorter comments are names and units
 MESSAGE_WORDS = 5
 A_FILE = 3  # times the limit, and ...
-SOME = 4  # that many are never too many
+SOME = 3  # that many are never too many
 COLUMNS = 100
 
 
@@ -86,6 +86,9 @@ class Group(NamedTuple):
     endings: tuple
     texts: Callable  # the texts of a file
     limits: dict
+
+    def has(self, file, end):
+        return file.parts[0] in self.folders and end in self.endings
 
 
 def limits(fragments, what, its, it, colons=None):
@@ -156,17 +159,15 @@ def ending(path):
 
 def sources(root, paths):
     """(name, ending, text) of each file that some group counts."""
-    folders = {folder for group in GROUPS.values() for folder in group.folders}
-    endings = {end for group in GROUPS.values() for end in group.endings}
     for path in paths:
-        name = path.relative_to(root)
-        if name.parts[0] in folders and (end := ending(path)) in endings:
+        name, end = path.relative_to(root), ending(path)
+        if any(group.has(name, end) for group in GROUPS.values()):
             yield name, end, path.read_text(encoding="utf-8")
 
 
 def totals(texts):
     """For each group, the counts of its files by name."""
-    return {name: {file: count(group.texts(text)) for file, end, text in texts if file.parts[0] in group.folders and end in group.endings}
+    return {name: {file: count(group.texts(text)) for file, end, text in texts if group.has(file, end)}
             for name, group in GROUPS.items()}
 
 
@@ -174,7 +175,7 @@ def findings(root, paths):
     """Each limit that is passed, as a line."""
     texts = list(sources(root, paths))
     for file, end, text in texts:
-        if any(file.parts[0] in group.folders and end in group.endings for group in GROUPS.values() if group.texts is comments):
+        if any(group.has(file, end) for group in GROUPS.values() if group.texts is comments):
             yield from (f"{file}:{line}: more than {COLUMNS} columns" for line in too_wide(text))
     for name, counts in totals(texts).items():
         for file, found in counts.items():

@@ -24,7 +24,7 @@ def nothing(architecture):
 
 
 def of_runs(runs):
-    """By program. `clean`: seconds since its last finding. A run that was skipped has done nothing."""
+    """By program. `clean`: seconds since the last finding. A run that was skipped has done nothing."""
     programs = {}
     for run in runs:
         one = programs.setdefault(run["program"], nothing(run.get("architecture", plan.NATIVE)))

@@ -59,7 +59,7 @@ unsafe extern "C" fn prudence_hazard_try_protect(
     pointer: *mut *mut c_void,
     source: *const *mut c_void,
 ) -> bool {
-    // SAFETY: the caller passes its slot, a pointer of its own, and an atomic.
+    // SAFETY: the caller passes the slot and the pointer that it owns, and an atomic.
     unsafe {
         let wanted = *pointer;
         name(slot).store(wanted, SeqCst);

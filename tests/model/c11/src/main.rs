@@ -280,7 +280,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// In a process of its own: a violation ends it, at once (loom cannot unwind through its objects).
+/// Runs in a process of its own, which a violation ends at once (loom cannot unwind through its objects).
 /// The last line that it prints is: executions, times noted, reason (empty: every plan holds).
 fn explore(case: &'static Case, bound: Option<usize>) {
     std::panic::set_hook(Box::new(|info| {

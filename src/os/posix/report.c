@@ -62,7 +62,7 @@ static void keep_printable(char *line, size_t length)
 
 /* --------------------------------------------------------------------------- limits on the rate */
 
-#define KINDS    256 /* rows; a power of two. Programs with many mistakes have some 60 kinds */
+#define KINDS    256 /* rows; a power of two, above the kinds that a process reports */
 #define PROBES   32  /* rows that one kind may be in */
 #define BURST    10
 #define NOTE_MAX 64

@@ -24,6 +24,7 @@
  */
 #include "debug/annotate.h"
 #include "debug/instruments.h"
+#include "fork_part.h"
 #include "gp/gp.h"
 #include "race_detector.h"
 #include "slab/cache.h"
@@ -151,12 +152,12 @@ void annotate_root_ends(const void *place, size_t bytes)
     os_lock_release(&annotate_lock);
 }
 
-void annotate_fork_prepare(void)
+static void annotate_fork_prepare(void)
 {
     os_lock_take_for_fork(&annotate_lock);
 }
 
-void annotate_fork_done(void)
+static void annotate_fork_done(void)
 {
     os_lock_release_from_fork(&annotate_lock);
 }
@@ -274,3 +275,9 @@ size_t annotate_size(const struct slab *slab, const void *object)
 {
     return has_notes(slab) ? annotate_note_of(slab, object)->size : 0;
 }
+
+const struct fork_part annotate_fork_part = {.order = FORK_ANNOTATIONS,
+                                             .name = "annotations",
+                                             .prepare = annotate_fork_prepare,
+                                             .done = annotate_fork_done};
+ENTER(fork_parts, annotate_fork_part);

@@ -54,9 +54,6 @@ void annotate_root_ends(const void *place, size_t bytes);
 /* Says that the object was freed or is safe, so any access is an error. */
 void annotate_released(struct slab *slab, void *object);
 
-void annotate_fork_prepare(void);
-void annotate_fork_done(void);
-
 /* Returns the bytes that the allocation asked for, or 0 if the slab has no notes. */
 size_t annotate_size(const struct slab *slab, const void *object);
 

@@ -26,6 +26,7 @@
 #include "debug/faults.h"
 #include "debug/guard.h"
 #include "debug/stack_depot.h"
+#include "fork_part.h"
 #include "slab/all_caches.h"
 #include "slab/large.h"
 #include "slab/node.h"
@@ -291,20 +292,27 @@ const struct slab_extension guard_extension = {.wants = guard_wants,
                                                .must_move = guard_must_move,
                                                .explain = guard_report_object};
 
-void guard_fork_prepare(void)
+static void guard_fork_prepare(void)
 {
     os_lock_take_for_fork(&guard_lock);
 }
 
 /* Lets the child make the pool, if the thread that was making one is not in the child. */
-void guard_fork_child(bool whole)
+static void guard_fork_child(bool whole)
 {
     (void)whole;
     if (!guard_pool && guard_interval)
         pool_asked = 0;
 }
 
-void guard_fork_done(void)
+static void guard_fork_done(void)
 {
     os_lock_release_from_fork(&guard_lock);
 }
+
+const struct fork_part guard_fork_part = {.order = FORK_GUARD,
+                                          .name = "guarded objects",
+                                          .prepare = guard_fork_prepare,
+                                          .child = guard_fork_child,
+                                          .done = guard_fork_done};
+ENTER(fork_parts, guard_fork_part);

@@ -15,10 +15,6 @@ void guard_start(void);
 /* Reports `object` and aborts if a guarded object was there and has been freed. */
 void guard_report_freed(const void *object, const char *what);
 
-void guard_fork_prepare(void);
-void guard_fork_child(bool whole);
-void guard_fork_done(void);
-
 /* --- private to guard*.c --- */
 #define GUARD_SLOTS 512 /* limit of objects guarded at a time */
 

@@ -27,6 +27,7 @@
 
 #include "debug/annotate.h"
 #include "debug/page_jobs.h"
+#include "fork_part.h"
 #include "mapping.h"
 #include "slab/cache.h"
 
@@ -363,12 +364,18 @@ const struct slab_extension large_guard_extension = {.wants = large_guard_wants,
                                                      .explain = large_guard_explain,
                                                      .pressure = let_all_go};
 
-void large_guard_fork_prepare(void)
+static void large_guard_fork_prepare(void)
 {
     os_lock_take_for_fork(&large_guard_lock);
 }
 
-void large_guard_fork_done(void)
+static void large_guard_fork_done(void)
 {
     os_lock_release_from_fork(&large_guard_lock);
 }
+
+const struct fork_part large_guard_fork_part = {.order = FORK_LARGE_GUARD,
+                                                .name = "large blocks that rest",
+                                                .prepare = large_guard_fork_prepare,
+                                                .done = large_guard_fork_done};
+ENTER(fork_parts, large_guard_fork_part);

@@ -36,7 +36,4 @@ static inline bool has_large_guard(const struct slab *slab)
     return load_relaxed(&slab->extensions) & EXTENSION_BIT(LARGE_GUARD_EXTENSION);
 }
 
-void large_guard_fork_prepare(void);
-void large_guard_fork_done(void);
-
 #endif /* DEBUG_LARGE_GUARD_H */

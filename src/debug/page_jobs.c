@@ -13,6 +13,8 @@
  */
 #include "debug/page_jobs.h"
 
+#include "fork_part.h"
+
 static struct os_lock page_jobs_lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct list jobs = {&jobs, &jobs};
 
@@ -73,12 +75,12 @@ void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),
     os_later(OS_LATER_PAGE_JOBS, page_jobs_work);
 }
 
-void page_jobs_fork_prepare(void)
+static void page_jobs_fork_prepare(void)
 {
     os_lock_take_for_fork(&page_jobs_lock);
 }
 
-void page_jobs_fork_child(bool whole)
+static void page_jobs_fork_child(bool whole)
 {
     struct list *item;
 
@@ -93,7 +95,14 @@ void page_jobs_fork_child(bool whole)
     }
 }
 
-void page_jobs_fork_done(void)
+static void page_jobs_fork_done(void)
 {
     os_lock_release_from_fork(&page_jobs_lock);
 }
+
+const struct fork_part page_jobs_fork_part = {.order = FORK_PAGE_JOBS,
+                                              .name = "pages to close or open",
+                                              .prepare = page_jobs_fork_prepare,
+                                              .child = page_jobs_fork_child,
+                                              .done = page_jobs_fork_done};
+ENTER(fork_parts, page_jobs_fork_part);

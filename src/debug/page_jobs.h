@@ -23,8 +23,4 @@ struct page_job {
 void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),
                     void (*done)(struct page_job *job, bool called));
 
-void page_jobs_fork_prepare(void);
-void page_jobs_fork_child(bool whole);
-void page_jobs_fork_done(void);
-
 #endif /* DEBUG_PAGE_JOBS_H */

@@ -13,6 +13,7 @@
 #include "debug/quarantine.h"
 
 #include "debug/instruments.h"
+#include "fork_part.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
 
@@ -214,18 +215,25 @@ const struct slab_extension quarantine_extension = {.wants = quarantine_wants,
 
 /* Empties the list, which has entries only if fork took nothing. The leavers' threads, and the
  * objects that they held, are not in the child. */
-void quarantine_fork_child(bool whole)
+static void quarantine_fork_child(bool whole)
 {
     (void)whole;
     list_init(&leavers);
 }
 
-void quarantine_fork_prepare(void)
+static void quarantine_fork_prepare(void)
 {
     os_lock_take_for_fork(&quarantine_lock);
 }
 
-void quarantine_fork_done(void)
+static void quarantine_fork_done(void)
 {
     os_lock_release_from_fork(&quarantine_lock);
 }
+
+const struct fork_part quarantine_fork_part = {.order = FORK_QUARANTINE,
+                                               .name = "quarantine",
+                                               .prepare = quarantine_fork_prepare,
+                                               .child = quarantine_fork_child,
+                                               .done = quarantine_fork_done};
+ENTER(fork_parts, quarantine_fork_part);

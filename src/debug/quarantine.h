@@ -15,8 +15,4 @@ extern const struct slab_extension quarantine_extension;
 void quarantine_flush_to(void (*leave)(struct slab *slab, void *object));
 void quarantine_flush(void);
 
-void quarantine_fork_prepare(void);
-void quarantine_fork_child(bool whole);
-void quarantine_fork_done(void);
-
 #endif /* DEBUG_QUARANTINE_H */

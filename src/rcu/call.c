@@ -15,6 +15,7 @@
 
 #include "debug/check.h"
 #include "debug/check_reader.h"
+#include "fork_part.h"
 #include "gp/user/domain.h"
 #include "gp/user/head_set.h"
 #include "gp/user/may_wait.h"
@@ -55,15 +56,21 @@ static void forget_queued(const struct prudence_head *head)
     os_lock_release(&set_lock);
 }
 
-void call_fork_prepare(void)
+static void call_fork_prepare(void)
 {
     os_lock_take_for_fork(&set_lock);
 }
 
-void call_fork_done(void)
+static void call_fork_done(void)
 {
     os_lock_release_from_fork(&set_lock);
 }
+
+const struct fork_part call_fork_part = {.order = FORK_HEADS,
+                                         .name = "queued heads",
+                                         .prepare = call_fork_prepare,
+                                         .done = call_fork_done};
+ENTER(fork_parts, call_fork_part);
 
 /* ------------------------------------------------------------------------- what heads stand for */
 

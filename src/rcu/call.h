@@ -17,7 +17,4 @@ void call_start(void);
 void call_push(struct callback_queue *queue, struct prudence_head *head,
                void (*func)(struct prudence_head *head), const char *what);
 
-void call_fork_prepare(void);
-void call_fork_done(void);
-
 #endif /* RCU_CALL_H */

@@ -7,7 +7,7 @@
  * does not wait for a callback to return, because the callback might wait for the forking thread.
  * In the child, that callback counts as done, and no worker runs until one is needed.
  */
-#include "rcu/callback_fork.h"
+#include "fork_part.h"
 #include "rcu/callback_queue.h"
 #include "rcu/callback_worker.h"
 
@@ -45,7 +45,7 @@ static void wait_until_idle(struct callback_queue *queue)
         os_sleep_ns(1000);
 }
 
-void callback_fork_prepare(void)
+static void callback_fork_prepare(void)
 {
     os_lock_take_for_fork(&callbacks_lock);
     store_release(&callbacks_forking, 1u);
@@ -67,7 +67,7 @@ static void forget_runner(struct callback_queue *queue)
     }
 }
 
-void callback_fork_child(bool whole)
+static void callback_fork_child(bool whole)
 {
     struct list *at;
 
@@ -87,9 +87,16 @@ void callback_fork_child(bool whole)
     }
 }
 
-void callback_fork_done(void)
+static void callback_fork_done(void)
 {
     for_all_queues(open_lanes);
     store_release(&callbacks_forking, 0u);
     os_lock_release_from_fork(&callbacks_lock);
 }
+
+const struct fork_part callback_fork_part = {.order = FORK_CALLBACKS,
+                                             .name = "callbacks",
+                                             .prepare = callback_fork_prepare,
+                                             .child = callback_fork_child,
+                                             .done = callback_fork_done};
+ENTER(fork_parts, callback_fork_part);

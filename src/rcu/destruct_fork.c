@@ -8,8 +8,8 @@
  * transfer batches, and in the forking thread's lists. Fork holds all of these, so nothing moves,
  * and no thread carries objects elsewhere.
  */
-#include "rcu/destruct_fork.h"
 
+#include "fork_part.h"
 #include "rcu/destruct.h"
 #include "rcu/destruct_worker.h"
 #include "slab/all_caches.h"
@@ -119,7 +119,7 @@ static void take_back_hands(void)
     }
 }
 
-void destruct_fork_child(bool whole)
+static void destruct_fork_child(bool whole)
 {
     struct list *item;
 
@@ -137,3 +137,7 @@ void destruct_fork_child(bool whole)
     for (const struct destruct_run *run = destruct_runs; run; run = run->outer)
         count_in_hand(run);
 }
+
+const struct fork_part destruct_fork_part = {
+    .order = FORK_DESTRUCTORS, .name = "destructors", .child = destruct_fork_child};
+ENTER(fork_parts, destruct_fork_part);

@@ -27,12 +27,6 @@
  */
 #include <pthread.h>
 
-#include "debug/annotate.h"
-#include "debug/guard.h"
-#include "debug/large_guard.h"
-#include "debug/page_jobs.h"
-#include "debug/quarantine.h"
-#include "gp/user/external.h"
 #include "gp/user/process_life.h"
 #include "heap/background.h"
 #include "heap/heap.h"
@@ -40,9 +34,6 @@
 #include "loaded.h"
 #include "pages/pages.h"
 #include "posix.h"
-#include "rcu/call.h"
-#include "rcu/callback_fork.h"
-#include "rcu/destruct_fork.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
 #include "slab/preflush.h"
@@ -142,47 +133,13 @@ static const struct fork_part core[] = {
      .name = "readers",
      .prepare = gp_fork_prepare,
      .child = gp_fork_child,
-     .done = gp_fork_done,
-     .revive = external_start_in_child},
-    {.order = FORK_CALLBACKS,
-     .name = "callbacks",
-     .prepare = callback_fork_prepare,
-     .child = callback_fork_child,
-     .done = callback_fork_done},
-    {.order = FORK_HEADS,
-     .name = "queued heads",
-     .prepare = call_fork_prepare,
-     .done = call_fork_done},
+     .done = gp_fork_done},
     {.order = FORK_CACHES,
      .name = "caches",
      .prepare = slab_fork_prepare,
      .child = slab_fork_child,
      .done = slab_fork_done,
      .revive = preflush_start_helper},
-    {.order = FORK_DESTRUCTORS, .name = "destructors", .child = destruct_fork_child},
-    {.order = FORK_QUARANTINE,
-     .name = "quarantine",
-     .prepare = quarantine_fork_prepare,
-     .child = quarantine_fork_child,
-     .done = quarantine_fork_done},
-    {.order = FORK_GUARD,
-     .name = "guarded objects",
-     .prepare = guard_fork_prepare,
-     .child = guard_fork_child,
-     .done = guard_fork_done},
-    {.order = FORK_LARGE_GUARD,
-     .name = "large blocks that rest",
-     .prepare = large_guard_fork_prepare,
-     .done = large_guard_fork_done},
-    {.order = FORK_PAGE_JOBS,
-     .name = "pages to close or open",
-     .prepare = page_jobs_fork_prepare,
-     .child = page_jobs_fork_child,
-     .done = page_jobs_fork_done},
-    {.order = FORK_ANNOTATIONS,
-     .name = "annotations",
-     .prepare = annotate_fork_prepare,
-     .done = annotate_fork_done},
     {.order = FORK_NESTED,
      .name = "side area",
      .prepare = nested_fork_prepare,

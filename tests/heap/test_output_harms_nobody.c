@@ -16,8 +16,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "debug/quarantine.h"
 #include "heap/heap.h"
+#include "runtime/fork.h"
 #include "slab/all_caches.h"
 #include "support/directory.h"
 #include "support/gp_child.h"
@@ -185,7 +185,7 @@ static int exit_inside(void *option)
     signal(SIGUSR1, end_process);
     os_lock_take(&heap_lock);
     os_lock_take(&slab_caches_lock);
-    quarantine_fork_prepare(); /* takes its lock */
+    fork_parts[FORK_QUARANTINE]->prepare(); /* takes its lock */
     raise(SIGUSR1);
     return 1;
 }

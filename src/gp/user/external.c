@@ -26,9 +26,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fork_part.h"
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
-#include "gp/user/external.h"
 #include "gp/user/schemes.h"
 #include "gp/user/stall.h"
 #include "valid_attr.h"
@@ -199,7 +199,7 @@ static bool start_thread(struct prudence_domain *domain)
 }
 
 /* Called without any lock held, because starting a thread allocates. */
-void external_start_in_child(void)
+static void external_start_in_child(void)
 {
     struct prudence_domain *domain;
     uint64_t after = 0;
@@ -370,3 +370,7 @@ const struct gp_scheme gp_external = {
 };
 
 const struct gp_part gp_external_part = {.is_inside = external_is_inside};
+
+const struct fork_part external_fork_part = {
+    .order = FORK_EXTERNAL, .name = "external domains", .revive = external_start_in_child};
+ENTER(fork_parts, external_fork_part);

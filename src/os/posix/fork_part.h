@@ -20,6 +20,7 @@ enum fork_order {
     FORK_SCM,
     FORK_HEAP,
     FORK_READERS,
+    FORK_EXTERNAL,
     FORK_CALLBACKS,
     FORK_HEADS,
     FORK_CACHES,

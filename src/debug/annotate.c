@@ -280,4 +280,3 @@ const struct fork_part annotate_fork_part = {.order = FORK_ANNOTATIONS,
                                              .name = "annotations",
                                              .prepare = annotate_fork_prepare,
                                              .done = annotate_fork_done};
-ENTER(fork_parts, annotate_fork_part);

@@ -3,6 +3,7 @@
 #ifndef DEBUG_ANNOTATE_H
 #define DEBUG_ANNOTATE_H
 
+#include "fork_part.h"
 #include "debug/settings.h"
 
 struct slab;
@@ -56,5 +57,7 @@ void annotate_released(struct slab *slab, void *object);
 
 /* Returns the bytes that the allocation asked for, or 0 if the slab has no notes. */
 size_t annotate_size(const struct slab *slab, const void *object);
+
+extern const struct fork_part annotate_fork_part;
 
 #endif /* DEBUG_ANNOTATE_H */

@@ -315,4 +315,3 @@ const struct fork_part guard_fork_part = {.order = FORK_GUARD,
                                           .prepare = guard_fork_prepare,
                                           .child = guard_fork_child,
                                           .done = guard_fork_done};
-ENTER(fork_parts, guard_fork_part);

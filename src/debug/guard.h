@@ -3,6 +3,7 @@
 #ifndef DEBUG_GUARD_H
 #define DEBUG_GUARD_H
 
+#include "fork_part.h"
 #include "debug/check.h"
 #include "debug/page_jobs.h"
 
@@ -48,5 +49,7 @@ uint64_t guard_slot_word(const struct guard_slot *slot);
 void guard_report_object(const struct slab *slab, const void *pointer);
 void guard_report_fault(const struct os_fault *fault);
 void guard_report_damage(const struct guard_slot *slot, const char *byte) __attribute__((noreturn));
+
+extern const struct fork_part guard_fork_part;
 
 #endif /* DEBUG_GUARD_H */

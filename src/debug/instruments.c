@@ -19,7 +19,6 @@
 #include "debug/faults.h"
 #include "debug/guard.h"
 #include "debug/large_guard.h"
-#include "debug/profile.h"
 #include "debug/red_zones.h"
 #include "debug/stack_depot.h"
 #include "race_detector.h"
@@ -199,7 +198,6 @@ void instruments_start(void)
     annotate_start();
     guard_start();
     slab_redzone = annotate_on ? ANNOTATE_REDZONE : red_zones_wanted ? RED_ZONE : 0;
-    profile_start();
     red_zones_start();
     large_guard_start();
     if (slab_margin)
@@ -208,8 +206,7 @@ void instruments_start(void)
 
 void instruments_prime(void)
 {
-    if ((load_relaxed(&check_wanted) || load_relaxed(&guard_interval) ||
-         load_relaxed(&sampling_rate)) &&
+    if ((load_relaxed(&check_wanted) || load_relaxed(&guard_interval)) &&
         load_relaxed(&stack_depot_frames))
         os_trace_prime();
 }

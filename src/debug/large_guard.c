@@ -378,4 +378,3 @@ const struct fork_part large_guard_fork_part = {.order = FORK_LARGE_GUARD,
                                                 .name = "large blocks that rest",
                                                 .prepare = large_guard_fork_prepare,
                                                 .done = large_guard_fork_done};
-ENTER(fork_parts, large_guard_fork_part);

@@ -4,6 +4,7 @@
 #ifndef DEBUG_LARGE_GUARD_H
 #define DEBUG_LARGE_GUARD_H
 
+#include "fork_part.h"
 #include "debug/settings.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
@@ -35,5 +36,7 @@ static inline bool has_large_guard(const struct slab *slab)
 {
     return load_relaxed(&slab->extensions) & EXTENSION_BIT(LARGE_GUARD_EXTENSION);
 }
+
+extern const struct fork_part large_guard_fork_part;
 
 #endif /* DEBUG_LARGE_GUARD_H */

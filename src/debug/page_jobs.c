@@ -105,4 +105,3 @@ const struct fork_part page_jobs_fork_part = {.order = FORK_PAGE_JOBS,
                                               .prepare = page_jobs_fork_prepare,
                                               .child = page_jobs_fork_child,
                                               .done = page_jobs_fork_done};
-ENTER(fork_parts, page_jobs_fork_part);

@@ -3,6 +3,7 @@
 #ifndef DEBUG_PAGE_JOBS_H
 #define DEBUG_PAGE_JOBS_H
 
+#include "fork_part.h"
 #include "base/list.h"
 #include "os/os.h"
 
@@ -22,5 +23,7 @@ struct page_job {
  * thread runs the job before releasing all that it holds now; otherwise another thread does. */
 void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),
                     void (*done)(struct page_job *job, bool called));
+
+extern const struct fork_part page_jobs_fork_part;
 
 #endif /* DEBUG_PAGE_JOBS_H */

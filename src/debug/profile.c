@@ -61,6 +61,12 @@ void profile_start(void)
     }
 }
 
+void profile_prime(void)
+{
+    if (load_relaxed(&sampling_rate) && load_relaxed(&stack_depot_frames))
+        os_trace_prime();
+}
+
 bool profile_begin(void)
 {
     profile_start();

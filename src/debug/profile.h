@@ -13,6 +13,10 @@ extern const struct slab_extension profile_extension;
 /* Makes the tables, if the option asks for a profile. */
 void profile_start(void);
 
+/* Makes traces possible, if a profile is wanted. Not called from inside an allocation, because it
+ * may allocate. */
+void profile_prime(void);
+
 /* Begins a profile although there are caches; the rate is set. Returns false without memory. The
  * caller keeps other threads from making caches. */
 bool profile_begin(void);

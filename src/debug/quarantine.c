@@ -236,4 +236,3 @@ const struct fork_part quarantine_fork_part = {.order = FORK_QUARANTINE,
                                                .prepare = quarantine_fork_prepare,
                                                .child = quarantine_fork_child,
                                                .done = quarantine_fork_done};
-ENTER(fork_parts, quarantine_fork_part);

@@ -3,6 +3,7 @@
 #ifndef DEBUG_QUARANTINE_H
 #define DEBUG_QUARANTINE_H
 
+#include "fork_part.h"
 #include "debug/settings.h"
 #include "slab/extension.h"
 
@@ -14,5 +15,7 @@ extern const struct slab_extension quarantine_extension;
 /* Let all objects that rest now leave. With _to, they go to `leave` instead of being freed. */
 void quarantine_flush_to(void (*leave)(struct slab *slab, void *object));
 void quarantine_flush(void);
+
+extern const struct fork_part quarantine_fork_part;
 
 #endif /* DEBUG_QUARANTINE_H */

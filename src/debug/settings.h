@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "bug_search.h"
+#include "runtime/option.h"
 
 extern bool annotate_wanted;
 extern bool zero_on_free;
@@ -17,5 +18,7 @@ extern uint64_t large_guard_first;  /* large blocks guarded without large_guard_
 extern uint64_t guard_interval;     /* one in this number of allocations is guarded; 0: none */
 extern uint64_t quarantine_limit;   /* bytes; 0 if nothing rests */
 extern uint64_t stack_depot_frames; /* limit of frames in a trace; 0 captures none */
+
+extern const struct option guard_options[]; /* their rows, in options.c */
 
 #endif /* DEBUG_SETTINGS_H */

@@ -70,7 +70,6 @@ const struct fork_part call_fork_part = {.order = FORK_HEADS,
                                          .name = "queued heads",
                                          .prepare = call_fork_prepare,
                                          .done = call_fork_done};
-ENTER(fork_parts, call_fork_part);
 
 /* ------------------------------------------------------------------------- what heads stand for */
 
@@ -90,6 +89,11 @@ static void call_leave(const struct prudence_head *head)
     if (unlikely(load_relaxed(&queued.used)))
         forget_queued(head);
 }
+
+const struct option callback_options[] = {
+    {ROW_BYTES("call_limit", OPTION_LIMIT), .word = &call_limit},
+    {.name = NULL},
+};
 
 void call_start(void)
 {

@@ -3,9 +3,12 @@
 #ifndef RCU_CALL_H
 #define RCU_CALL_H
 
+#include "fork_part.h"
 #include "rcu/callbacks.h"
+#include "runtime/option.h"
 
 extern uint64_t call_limit; /* the option; bytes, 0: none */
+extern const struct option callback_options[];
 
 extern struct call_counts {
     uint64_t waits, expiries, overruns; /* atomic */
@@ -16,5 +19,7 @@ void call_start(void);
 /* Queues a callback. The last argument is the name of the public function. */
 void call_push(struct callback_queue *queue, struct prudence_head *head,
                void (*func)(struct prudence_head *head), const char *what);
+
+extern const struct fork_part call_fork_part;
 
 #endif /* RCU_CALL_H */

@@ -99,4 +99,3 @@ const struct fork_part callback_fork_part = {.order = FORK_CALLBACKS,
                                              .prepare = callback_fork_prepare,
                                              .child = callback_fork_child,
                                              .done = callback_fork_done};
-ENTER(fork_parts, callback_fork_part);

@@ -3,6 +3,7 @@
 #ifndef RCU_CALLBACK_QUEUE_H
 #define RCU_CALLBACK_QUEUE_H
 
+#include "fork_part.h"
 #include "rcu/callbacks.h"
 
 #define CALLBACK_CLOSED ((uintptr_t)1) /* in a lane's `incoming` */
@@ -45,5 +46,7 @@ extern uint32_t callbacks_forking; /* written by callback_fork.c */
 /* Number of callbacks that this thread is in; without a worker's thread, barriers run callbacks,
  * too. The variable's address identifies the thread. */
 extern __thread unsigned callback_depth;
+
+extern const struct fork_part callback_fork_part;
 
 #endif /* RCU_CALLBACK_QUEUE_H */

@@ -3,6 +3,7 @@
 #ifndef RCU_DESTRUCT_H
 #define RCU_DESTRUCT_H
 
+#include "fork_part.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
 
@@ -82,5 +83,7 @@ unsigned destruct_epoch(const struct slab *slab, const void *object);
 /* Runs some destructors of the epochs in the set; returns their number. Unless `any_slab`, only in
  * slabs that could be freed. */
 unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs);
+
+extern const struct fork_part destruct_fork_part;
 
 #endif /* RCU_DESTRUCT_H */

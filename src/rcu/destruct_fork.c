@@ -140,4 +140,3 @@ static void destruct_fork_child(bool whole)
 
 const struct fork_part destruct_fork_part = {
     .order = FORK_DESTRUCTORS, .name = "destructors", .child = destruct_fork_child};
-ENTER(fork_parts, destruct_fork_part);

@@ -11,7 +11,7 @@
 #include "os/os.h"
 #include "process.h"
 #include "runtime/option_file.h"
-#include "runtime/options.h"
+#include "runtime/observe_options.h"
 #include "runtime/report_file.h"
 #include "runtime/signals.h"
 #include "runtime/summary.h"

@@ -19,7 +19,7 @@
 
 #include "os/os.h"
 #include "posix.h"
-#include "runtime/options.h"
+#include "runtime/observe_options.h"
 #include "runtime/output.h"
 #include "runtime/stats.h"
 

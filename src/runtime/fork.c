@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fork visits the parts of the process's state, in the order of their locks (fork_part.h). The
- * table below has the parts of the core; others enter themselves.
+ * table below has the parts of the core; others have theirs in tables and sets (fork_part.h).
  *
  * prepare takes every lock, from the first part to the last, and waits for work that is half done,
  * so the child finds every structure whole. In the child, the forking thread first forgets, part by
@@ -171,6 +171,8 @@ static void fork_parts_gather(void)
 
     for (unsigned i = 0; i < sizeof core / sizeof core[0]; i++)
         fork_part_put(&core[i]);
+    for (unsigned i = 0; other_fork_parts[i]; i++)
+        fork_part_put(other_fork_parts[i]);
     for_each_entered(at, fork_parts)
     {
         fork_part_put(*at);

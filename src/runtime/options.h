@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Options (options.c), and those that only this layer or libprudence-malloc reads. */
+/* Options (options.c), and those of the core that only this layer or libprudence-malloc reads. */
 #ifndef RUNTIME_OPTIONS_H
 #define RUNTIME_OPTIONS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "runtime/option.h"
+
+extern const struct option core_options[];
 
 /* Sets the options of PRUDENCE_OPTIONS. Called at the start of the process. */
 void options_read_environment(void);
+extern bool options_environment_is_read; /* set at start, when there is one thread */
+
+/* Prints a line for each option. Returns false if there is a value. */
+bool options_print(const char *value);
 
 /* Make fork wait until no thread sets an option. */
 void options_fork_prepare(void);
@@ -17,15 +22,5 @@ extern bool option_rseq, option_slices, option_membarrier;
 
 /* Set if libprudence-malloc drops RTLD_DEEPBIND (preload/deep_binding.c). Atomic. */
 extern bool option_drop_deepbind;
-
-/* Chooses whether statistics are printed at exit (exit_stats.c). */
-void exit_stats_set(uint64_t wanted);
-
-/* Sets the file of dump.c; "" stands for standard error. Returns false if the path is too long or
- * there is no memory. */
-bool dump_set_file(const char *path);
-
-/* Sets the file of profile_dump.c likewise; with "", no profile is written at exit. */
-bool profile_dump_set_file(const char *path);
 
 #endif /* RUNTIME_OPTIONS_H */

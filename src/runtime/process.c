@@ -7,23 +7,19 @@
  */
 #include <prudence/prudence.h>
 
-#include "debug/instruments.h"
 #include "gp/user/process_life.h"
 #include "gp/user/readers.h"
 #include "gp/user/stall.h"
 #include "heap/background.h"
 #include "heap/harmless.h"
 #include "heap/size_class.h"
+#include "heap/upcalls.h"
 #include "posix.h"
 #include "process.h"
-#include "rcu/call.h"
-#include "rcu/destruct_worker.h"
 #include "report.h"
 #include "rseq_area.h"
-#include "runtime/extensions.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
-#include "runtime/request.h"
 #include "runtime/sandbox.h"
 #include "slab/doubles.h"
 #include "slab/preflush.h"
@@ -82,7 +78,6 @@ static void start_percpu(void)
 
 static void start_caches(void)
 {
-    extensions_enter();
     if (!slab_start())
         os_panic("no memory to start");
     size_classes_start();
@@ -93,6 +88,29 @@ static void start_decay(void)
     decay_enabled = true;
 }
 
+/* Call a function of all parts that have it. */
+#define CALL_OTHERS(function)                                                                      \
+    do {                                                                                           \
+        for (const struct process_part *at_ = other_parts; at_->name; at_++)                       \
+            if (at_->function)                                                                     \
+                at_->function();                                                                   \
+    } while (0)
+
+static void other_parts_start(void)
+{
+    CALL_OTHERS(start);
+}
+
+static void other_parts_act(void)
+{
+    CALL_OTHERS(act);
+}
+
+static void other_parts_obey(void)
+{
+    CALL_OTHERS(obey);
+}
+
 const struct process_part process_parts[] = {
     {"the only copy", .start = start_the_only_copy},
     {"system", .start = start_system},
@@ -100,14 +118,11 @@ const struct process_part process_parts[] = {
     {"membarrier", .start = start_membarrier},
     {"rseq", .start = start_percpu},
     {"grace periods", .start = gp_start, .act = gp_stall_trace_prime},
-    {"instruments", .start = instruments_start, .act = instruments_prime},
-    {"callbacks", .start = call_start},
-    {"destructors", .start = destruct_worker_start},
+    {"other parts", .start = other_parts_start, .act = other_parts_act, .obey = other_parts_obey},
     {"caches", .start = start_caches, .act = preflush_start_helper},
     {"fork", .start = fork_start},
     {"decay", .start = start_decay, .act = background_start},
     {"system calls", .start = sandbox_start},
-    {"requests", .obey = request_obey},
 };
 const unsigned process_parts_count = sizeof process_parts / sizeof process_parts[0];
 
@@ -140,7 +155,8 @@ __attribute__((destructor)) static void when_unloaded(void)
     background_end();
     if (process_is_outside()) {
         gp_process_ends();
-        extensions_flush_all(); /* checks the resting objects a last time */
+        if (heap_upcalls.flush)
+            heap_upcalls.flush(); /* checks the resting objects a last time */
         if (doubles_may_look())
             doubles_look(harmless_goes_on());
     }

@@ -29,7 +29,7 @@
 #include "loaded.h"
 #include "process.h"
 #include "runtime/option_file.h"
-#include "runtime/options.h"
+#include "runtime/observe_options.h"
 #include "runtime/output.h"
 #include "runtime/signals.h"
 

@@ -4,7 +4,7 @@
 #ifndef SCM_SETTINGS_H
 #define SCM_SETTINGS_H
 
-#include "base/base.h"
+#include "runtime/option.h"
 
 /* The largest distance of a date, and the largest value of that option. */
 #define SCM_EXTENSION_MOST (UINT32_C(1) << 20)
@@ -12,5 +12,7 @@ extern uint32_t scm_max_extension;
 
 extern bool scm_eager;    /* a tick frees all expired objects, not a few in every call */
 extern bool scm_deferred; /* expired objects are deferred, for readers that hold them */
+
+extern const struct option shortterm_options[]; /* their rows */
 
 #endif /* SCM_SETTINGS_H */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 #include <prudence/call.h>
@@ -483,6 +484,49 @@ static void readers(void)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+/* ---------------------------------------------------------------------------- external domains */
+
+static unsigned foreign_threads; /* atomic */
+
+static void foreign_thread_starts(void *unused)
+{
+    __atomic_fetch_add(&foreign_threads, 1, __ATOMIC_RELEASE);
+}
+
+static void foreign_thread_ends(void *unused)
+{
+}
+
+static void foreign_synchronize(void *unused)
+{
+}
+
+static void await_foreign_threads(unsigned count)
+{
+    while (__atomic_load_n(&foreign_threads, __ATOMIC_ACQUIRE) < count)
+        sched_yield();
+}
+
+static int has_its_own_foreign_thread(void *unused)
+{
+    await_foreign_threads(2);
+    return 42;
+}
+
+static void external_domains(void)
+{
+    static const struct prudence_domain_ops ops = {.size = sizeof ops,
+                                                   .synchronize = foreign_synchronize,
+                                                   .thread_starts = foreign_thread_starts,
+                                                   .thread_ends = foreign_thread_ends};
+    struct prudence_domain *of_others = prudence_domain_create_external("foreign", &ops, NULL);
+
+    assert_non_null(of_others);
+    await_foreign_threads(1);
+    assert_child(has_its_own_foreign_thread, NULL);
+    assert_int_equal(prudence_domain_destroy(of_others), 0);
+}
+
 /* -------------------------------------------------------------------------------------- caches */
 
 #define NOBODYS ((size_t)1 << 20)
@@ -662,6 +706,7 @@ static const struct row {
     {"short-term memory", short_term_memory},
     {"heap", heap},
     {"readers", readers},
+    {"external domains", external_domains},
     {"callbacks", callbacks},
     {"queued heads", callbacks},
     {"caches", caches},

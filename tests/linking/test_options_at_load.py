@@ -89,7 +89,7 @@ class Options(unittest.TestCase):
         self.assertEqual(wrong, [], f"{len(wrong)} of {len(options)}: {command}")
 
     def test_all_are_here(self):
-        table = re.findall(r'^    \{(?:BYTES|TIME|COUNT|CHOICE|TEXT|SWITCH)\("(\w+)"', (ROOT / "src/runtime/options.c").read_text(), re.M)
+        table = re.findall(r'^    \{ROW_\w+\("(\w+)"', "".join(path.read_text() for path in (ROOT / "src").rglob("*.c")), re.M)
         self.assertEqual(sorted(table), sorted([*VALUES, "help"]))  # which prints: heap_test_options_environment
 
     def test_preloaded(self):

@@ -373,4 +373,3 @@ const struct gp_part gp_external_part = {.is_inside = external_is_inside};
 
 const struct fork_part external_fork_part = {
     .order = FORK_EXTERNAL, .name = "external domains", .revive = external_start_in_child};
-ENTER(fork_parts, external_fork_part);

@@ -13,6 +13,7 @@
  * while a deleter runs. A deleter that retires only adds to the list, so deleters do not nest.
  */
 #include "gp/user/domain.h"
+#include "bug_search.h"
 #include "gp/user/hazard.h"
 #include "gp/user/hazard_names.h"
 #include "gp/user/hazard_retire.h"
@@ -215,7 +216,7 @@ void prudence_hazard_retire(struct prudence_hazard_head *head, const void *objec
     bool due;
 
     os_lock_take(&retired_lock);
-    if (unlikely(load_relaxed(&hazard_slots_check)) && !head_set_add(&retired_set, head)) {
+    if (unlikely(load_relaxed(&check_wanted)) && !head_set_add(&retired_set, head)) {
         os_lock_release(&retired_lock);
         retired_twice(head);
     }

@@ -29,6 +29,7 @@
 #include <signal.h>
 
 #include "base/pace.h"
+#include "bug_search.h"
 #include "gp/user/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/reader_exit.h"
@@ -43,10 +44,8 @@ _Static_assert(sizeof(struct prudence_hazards) == 128, "two cache lines, found f
 static struct hazard_chunk first_hazard_chunk; /* lets the first threads read without memory */
 struct hazard_chunk *hazard_chunks = &first_hazard_chunk;
 
-bool hazard_slots_check;
-
 /* The record whose slots this thread takes next. Inlined calls have it as hazards_self, but with
- * hazard_slots_check, when all calls come here. */
+ * check=1, when all calls come here. */
 static __thread struct prudence_hazards *hazards_first __attribute__((tls_model("initial-exec")));
 static __thread struct prudence_hazards *hazards_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_hazards *prudence_hazards_self
@@ -232,7 +231,7 @@ static bool hazard_slots_enter(unsigned count)
         hazard_slots_follow_mode(record);
     }
     hazards_first = record;
-    hazards_self = load_relaxed(&hazard_slots_check) ? NULL : record;
+    hazards_self = load_relaxed(&check_wanted) ? NULL : record;
     return true;
 }
 
@@ -267,7 +266,7 @@ static struct prudence_hazard *acquire_slow(unsigned count, bool movable)
         if (movable)
             prudence_hazard_add_bits_(&hazards_first->movable, row);
         hazard = &hazards_first->slots[__builtin_ctz(row)];
-        if (unlikely(load_relaxed(&hazard_slots_check)))
+        if (unlikely(load_relaxed(&check_wanted)))
             check_names_nothing(hazard, count);
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);

@@ -33,9 +33,6 @@ extern struct hazard_chunk *hazard_chunks; /* newest first; pushed by compare-an
         for ((record) = (chunk)->records;                                                          \
              (record) < (chunk)->records + load_acquire(&(chunk)->used); (record)++)
 
-/* All calls that acquire or release come out of line and are checked (check=1). */
-extern HIDDEN bool hazard_slots_check;
-
 unsigned hazard_slots_records(bool *only_own);
 bool hazard_slots_are_fenced(void);
 void hazard_slots_barrier_failed(void);

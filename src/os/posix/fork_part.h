@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of the process's state that fork visits (runtime/fork.c). Each enters itself in the set
- * `fork_parts` (entered.h), beside its locks. docs/reference/fork.md has a row for each.
+ * Parts of the process's state that fork visits (runtime/fork.c). Each stands
+ * beside its locks. docs/reference/fork.md has a row for each.
  */
 #ifndef OS_POSIX_FORK_PART_H
 #define OS_POSIX_FORK_PART_H
@@ -49,6 +49,9 @@ struct fork_part {
     void (*revive)(void); /* last in the child, with nothing held; may make threads */
 };
 
+/* Those of other parts than the core that each program with these parts has; the last is NULL. The
+ * embedding program's table names them. Members that a program may lack enter theirs in the set. */
+extern const struct fork_part *const other_fork_parts[];
 ENTERED_SET(struct fork_part, fork_parts);
 
 #endif /* OS_POSIX_FORK_PART_H */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life of the process. The library starts at the first call of any function of it, even from
- * the dynamic loader or from another library's constructor. The embedding program's table
- * (runtime/process.c) lists the parts to start, so every layer can ask for the start and none needs
- * to know the layers above.
+ * the dynamic loader or from another library's constructor. A table (runtime/process.c) lists the
+ * parts to start, so every layer can ask for the start and none needs to know the layers above.
  */
 #ifndef OS_POSIX_PROCESS_H
 #define OS_POSIX_PROCESS_H
@@ -29,6 +28,9 @@ struct process_part {
 /* In the order of their start; a function is NULL if the part has nothing to do. */
 extern const struct process_part process_parts[];
 extern const unsigned process_parts_count;
+
+/* Of these, what other parts than the core do; the last has no name. They start before caches. */
+extern const struct process_part other_parts[];
 
 /* Starts all parts if they have not started. Every function that may be called first calls
  * process_start. */

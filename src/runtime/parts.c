@@ -1,34 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extensions of the slab layer in a process, in the order of their calls (slab/extension.h),
- * and the upcalls of the heap.
+ * All of the library: the tables by which the core, which knows no other part, calls them. A
+ * program with the core alone has those of core_alone.c. Grace periods: domains.c.
  *
- * Expiry counts come first, so that a short-term object freed by hand is reported before anything
- * else happens to the object. Profile comes before guard, which serves only allocations that were
- * not sampled. Check comes before all extensions that act on an object that may have been freed
- * before. Red zones come after instruments, which look at a new object before anything is written
- * there. Shuffle and quarantine come last, because to all others a resting object is free. A cache
- * that one of these wants is never cold, except for instruments without red zones.
+ * Extensions of the slab layer are in the order of their calls (slab/extension.h). Expiry counts
+ * come first, so that a short-term object freed by hand is reported before anything else happens to
+ * the object. Profile comes before guard, which serves only allocations that were not sampled.
+ * Check comes before all extensions that act on an object that may have been freed before. Red
+ * zones come after instruments, which look at a new object before anything is written there.
+ * Shuffle and quarantine come last, because to all others a resting object is free. A cache that
+ * one of these wants is never cold, except for instruments without red zones.
  */
+#include "debug/annotate.h"
 #include "debug/check.h"
 #include "debug/closed.h"
 #include "debug/guard.h"
 #include "debug/instruments.h"
 #include "debug/large_guard.h"
+#include "debug/page_jobs.h"
 #include "debug/profile.h"
 #include "debug/quarantine.h"
 #include "debug/red_zones.h"
+#include "debug/settings.h"
 #include "debug/shuffle.h"
 #include "debug/stack_depot.h"
+#include "gp/user/schemes.h"
 #include "heap/cold.h"
-#include "rcu/named.h"
 #include "heap/upcalls.h"
 #include "member_parts.h"
+#include "process.h"
+#include "rcu/call.h"
+#include "rcu/callback_queue.h"
 #include "rcu/destruct.h"
 #include "rcu/destruct_barrier.h"
+#include "rcu/destruct_worker.h"
 #include "rcu/may_wait.h"
-#include "runtime/extensions.h"
+#include "rcu/named.h"
+#include "runtime/observe_options.h"
+#include "runtime/options.h"
+#include "runtime/request.h"
 #include "scm/expiry_counts.h"
+#include "scm/settings.h"
+
+/* --------------------------------------------------------------- extensions of the slab layer */
 
 /* Has no function in a program without short-term memory. */
 static struct slab_extension expiry_counts;
@@ -38,7 +52,7 @@ static struct slab_extension *const extension_places[OS_EXTENSIONS] = {
     [EXPIRY_COUNTS_EXTENSION] = &expiry_counts,
 };
 
-void extensions_enter(void)
+static void extensions_enter(void)
 {
     const struct extension_part *const *at;
 
@@ -50,7 +64,8 @@ void extensions_enter(void)
     }
 }
 
-void extensions_flush_all(void)
+/* Blocks that are closed stay. */
+static void extensions_flush_all(void)
 {
     quarantine_flush();
     shuffle_flush_all();
@@ -87,4 +102,28 @@ const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
     [SHUFFLE_EXTENSION] = &shuffle_extension,
     [QUARANTINE_EXTENSION] = &quarantine_extension,
     [COLD_EXTENSION] = &cold_extension,
+};
+
+/* --------------------------------------------------------------------------------- the process */
+
+const struct process_part other_parts[] = {
+    {"instruments", .start = instruments_start, .act = instruments_prime},
+    {"profile", .start = profile_start, .act = profile_prime},
+    {"callbacks", .start = call_start},
+    {"destructors", .start = destruct_worker_start},
+    {"extensions", .start = extensions_enter},
+    {"requests", .obey = request_obey},
+    {.name = NULL},
+};
+
+const struct fork_part *const other_fork_parts[] = {
+    &external_fork_part,    &callback_fork_part,
+    &call_fork_part,        &destruct_fork_part,
+    &quarantine_fork_part,  &guard_fork_part,
+    &large_guard_fork_part, &page_jobs_fork_part,
+    &annotate_fork_part,    NULL,
+};
+
+const struct option *const option_tables[] = {
+    core_options, callback_options, shortterm_options, observe_options, guard_options, NULL,
 };

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Names that the members of the static library share (ADR 135): the hidden names of the core that another member uses.
+# Names that the members of the static library share (ADR 135): the hidden names of the main member that another member uses.
 #
-#   cmake -D READELF=readelf -D CORE=core.o -D "OTHERS=a.o;b.o" -D TO=FILE -P private-names.cmake
+#   cmake -D READELF=readelf -D LIBRARY=library.o -D "OTHERS=a.o;b.o" -D TO=FILE -P private-names.cmake
 #
 # Writes FILE.keep, with a name a line that stays global, and FILE.rename, with each name and the one that it gets, for objcopy. Fails, naming
-# them, if the core uses a hidden name of another member, or these of each other: the core reaches the others by entries alone
-# (src/os/posix/entered.h).
+# them, if the main member uses a hidden name of another member, or these of each other: it reaches the others by entries alone
+# (src/core/os/posix/entered.h).
 cmake_minimum_required(VERSION 3.22)
 
 # Sets ${prefix}_hidden to the hidden names that an object defines, and ${prefix}_wanted to those that it does not define.
@@ -31,7 +31,7 @@ function(refuse_common user names of)
     endforeach()
 endfunction()
 
-names_of(${CORE} core)
+names_of(${LIBRARY} library)
 set(shared "")
 set(of_others "")
 foreach(object ${OTHERS})
@@ -39,12 +39,12 @@ foreach(object ${OTHERS})
     list(APPEND of_others ${other_hidden})
     list(APPEND wanted_by_others ${other_wanted})
     foreach(name ${other_wanted})
-        if(name IN_LIST core_hidden)
+        if(name IN_LIST library_hidden)
             list(APPEND shared ${name})
         endif()
     endforeach()
 endforeach()
-refuse_common(${CORE} "${core_wanted}" "${of_others}")
+refuse_common(${LIBRARY} "${library_wanted}" "${of_others}")
 refuse_common("a member" "${wanted_by_others}" "${of_others}")
 
 list(REMOVE_DUPLICATES shared)

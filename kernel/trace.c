@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Turns the events of src/slab into tracepoints. Includes only kernel headers, because the
+/* Turns the events of src/core/slab into tracepoints. Includes only kernel headers, because the
  * tracepoint headers use the kernel's lists. */
 #define CREATE_TRACE_POINTS
 #include "trace.h"

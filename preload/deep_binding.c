@@ -24,7 +24,7 @@
 #include <prudence/prudence.h>
 
 #include "heap/heap.h"
-#include "runtime/options.h"
+#include "process/options.h"
 
 /* The C library's, in a static program. They are jumped to, so these types do not matter. */
 extern void *deep_binding_static_dlopen(void) __asm__("___dlopen") __attribute__((weak));

@@ -15,7 +15,7 @@
 #include <prudence/prudence.h>
 
 #include "heap/heap.h"
-#include "runtime/fork.h"
+#include "process/fork.h"
 
 typedef void handler(void);
 

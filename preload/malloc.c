@@ -14,7 +14,7 @@
 #include "heap/malloc.h"
 #include "preload/interface.h"
 #include "process.h"
-#include "runtime/fork.h"
+#include "process/fork.h"
 
 #ifndef PRUDENCE_MALLOC_PREFIX
 const char process_has_our_malloc[] = "malloc";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Tests overlapping grace periods of the kernel (src/gp/kernel). */
+/* Tests overlapping grace periods of the kernel (src/core/gp/kernel). */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/rcupdate.h>

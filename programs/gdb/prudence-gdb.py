@@ -258,7 +258,7 @@ class NotNow(Exception):
 
 
 class Stub:
-    """Calls functions in the selected thread, by src/os/posix/call_stub.c. Only general registers are written."""
+    """Calls functions in the selected thread, by src/core/os/posix/call_stub.c. Only general registers are written."""
 
     def __init__(self, copy):
         self.copy, self.layout = copy, copy.layout

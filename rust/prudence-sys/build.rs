@@ -168,7 +168,7 @@ fn compile(c: &Path, source: &Path, object: &Path) -> Result<(), String> {
     } else {
         command.arg("-ftls-model=initial-exec");
     }
-    for folder in ["include", "src", "src/os/posix", "src/gp/user"] {
+    for folder in ["include", "src", "src/core", "src/core/os/posix", "src/core/gp/user"] {
         command.arg("-I").arg(c.join(folder));
     }
     run(command.arg("-c").arg(source).arg("-o").arg(object)).map(drop)

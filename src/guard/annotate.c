@@ -22,8 +22,8 @@
  * Type-safe memory is not annotated, because freed objects may be read there. Objects of a cache
  * with a constructor are accessible before their first allocation, and always defined.
  */
-#include "debug/annotate.h"
-#include "debug/instruments.h"
+#include "guard/annotate.h"
+#include "guard/instruments.h"
 #include "fork_part.h"
 #include "gp/gp.h"
 #include "race_detector.h"

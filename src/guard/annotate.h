@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells memcheck, the sanitizers and LeakSanitizer about each object (see annotate.c). */
-#ifndef DEBUG_ANNOTATE_H
-#define DEBUG_ANNOTATE_H
+#ifndef GUARD_ANNOTATE_H
+#define GUARD_ANNOTATE_H
 
 #include "fork_part.h"
-#include "debug/settings.h"
+#include "guard/settings.h"
 
 struct slab;
 
@@ -60,4 +60,4 @@ size_t annotate_size(const struct slab *slab, const void *object);
 
 extern const struct fork_part annotate_fork_part;
 
-#endif /* DEBUG_ANNOTATE_H */
+#endif /* GUARD_ANNOTATE_H */

@@ -4,11 +4,11 @@
  * caught. The word also records which calls allocated and released the object, so the report for
  * the thread that is caught shows whose free came first.
  */
-#include "debug/check.h"
+#include "guard/check.h"
 
-#include "debug/guard.h"
-#include "debug/quarantine.h"
-#include "debug/stack_depot.h"
+#include "guard/guard.h"
+#include "guard/quarantine.h"
+#include "guard/stack_depot.h"
 #include "slab/misuse.h"
 
 /* Quarantine and shuffle need states too, because a resting object looks live to the slab. */

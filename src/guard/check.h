@@ -4,11 +4,11 @@
  * object (see check.c). Used for caches made with check=1, quarantine or shuffle, and for guarded
  * objects.
  */
-#ifndef DEBUG_CHECK_H
-#define DEBUG_CHECK_H
+#ifndef GUARD_CHECK_H
+#define GUARD_CHECK_H
 
-#include "debug/settings.h"
-#include "debug/stack_depot.h"
+#include "guard/settings.h"
+#include "guard/stack_depot.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
 
@@ -58,4 +58,4 @@ void check_live_explain(const struct prudence_cache *cache);
 /* Writes the calls that allocated and released the object of this word. */
 void check_print_word(uint64_t word);
 
-#endif /* DEBUG_CHECK_H */
+#endif /* GUARD_CHECK_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells which calls allocated the live objects of a cache that cannot be destroyed, with one trace
  * for all objects that the same calls allocated. */
-#include "debug/check.h"
-#include "debug/stack_depot.h"
+#include "guard/check.h"
+#include "guard/stack_depot.h"
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/node.h"

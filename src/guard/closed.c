@@ -5,9 +5,9 @@
  * nothing else changes. If the system refuses to close pages they stay accessible, and accesses go
  * unnoticed.
  */
-#include "debug/closed.h"
+#include "guard/closed.h"
 
-#include "debug/page_jobs.h"
+#include "guard/page_jobs.h"
 #include "slab/slab.h"
 
 static enum extension_wish closed_wants(const struct cache_layout *layout)

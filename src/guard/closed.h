@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The extension closed, for objects of no bytes, which may not be touched (see closed.c). */
-#ifndef DEBUG_CLOSED_H
-#define DEBUG_CLOSED_H
+#ifndef GUARD_CLOSED_H
+#define GUARD_CLOSED_H
 
 #include "slab/extension.h"
 
 enum { CLOSED_EXTENSION = 8 }; /* number of the extension */
 extern const struct slab_extension closed_extension;
 
-#endif /* DEBUG_CLOSED_H */
+#endif /* GUARD_CLOSED_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Passes a fault of the program to the extensions that may explain the address, in the signal
  * handler. */
-#include "debug/faults.h"
+#include "guard/faults.h"
 
-#include "debug/guard.h"
-#include "debug/large_guard.h"
+#include "guard/guard.h"
+#include "guard/large_guard.h"
 
 static void faults_look(const struct os_fault *fault)
 {

@@ -23,9 +23,9 @@
 
 #include "base/pace.h"
 #include "base/random.h"
-#include "debug/faults.h"
-#include "debug/guard.h"
-#include "debug/stack_depot.h"
+#include "guard/faults.h"
+#include "guard/guard.h"
+#include "guard/stack_depot.h"
 #include "fork_part.h"
 #include "slab/all_caches.h"
 #include "slab/large.h"

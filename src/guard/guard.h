@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Guarded sampling: one object in N alone between pages that may not be touched (see guard.c). */
-#ifndef DEBUG_GUARD_H
-#define DEBUG_GUARD_H
+#ifndef GUARD_GUARD_H
+#define GUARD_GUARD_H
 
 #include "fork_part.h"
-#include "debug/check.h"
-#include "debug/page_jobs.h"
+#include "guard/check.h"
+#include "guard/page_jobs.h"
 
 enum { GUARD_EXTENSION = 2 }; /* number of the extension; side data: the slot of a guarded slab */
 extern const struct slab_extension guard_extension;
@@ -52,4 +52,4 @@ void guard_report_damage(const struct guard_slot *slot, const char *byte) __attr
 
 extern const struct fork_part guard_fork_part;
 
-#endif /* DEBUG_GUARD_H */
+#endif /* GUARD_GUARD_H */

@@ -4,9 +4,9 @@
  * pointer in a report of misuse. May run in a signal handler, so nothing here allocates or takes a
  * lock of the library.
  */
-#include "debug/check.h"
-#include "debug/guard.h"
-#include "debug/stack_depot.h"
+#include "guard/check.h"
+#include "guard/guard.h"
+#include "guard/stack_depot.h"
 #include "slab/misuse.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The pool of guarded objects, which guard.c fills and guard_report.c reads. */
-#include "debug/guard.h"
+#include "guard/guard.h"
 
 struct guard_slot *guard_slots;
 char *guard_pool;

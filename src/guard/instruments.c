@@ -10,17 +10,17 @@
  * A lone object is neither zeroed nor closed here: guard.c closes the page of a guarded one, and
  * profile.c zeroes the pages of a sampled one.
  */
-#include "debug/instruments.h"
+#include "guard/instruments.h"
 
 #include <string.h>
 
-#include "debug/annotate.h"
-#include "debug/check.h"
-#include "debug/faults.h"
-#include "debug/guard.h"
-#include "debug/large_guard.h"
-#include "debug/red_zones.h"
-#include "debug/stack_depot.h"
+#include "guard/annotate.h"
+#include "guard/check.h"
+#include "guard/faults.h"
+#include "guard/guard.h"
+#include "guard/large_guard.h"
+#include "guard/red_zones.h"
+#include "guard/stack_depot.h"
 #include "race_detector.h"
 #include "slab/cache.h"
 #include "slab/misuse.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The extension instruments zeroes the memory of free objects, and tells tools about objects (see
  * instruments.c). */
-#ifndef DEBUG_INSTRUMENTS_H
-#define DEBUG_INSTRUMENTS_H
+#ifndef GUARD_INSTRUMENTS_H
+#define GUARD_INSTRUMENTS_H
 
-#include "debug/settings.h"
+#include "guard/settings.h"
 #include "slab/extension.h"
 
 enum { INSTRUMENTS_EXTENSION = 5 }; /* number of the extension; annotate.c owns the side data */
@@ -21,4 +21,4 @@ void instruments_prime(void);
 /* Reports a free object that was written. Needs states of objects (check.h) and zero_on_free=1. */
 void instruments_check_zero(const struct slab *slab, const void *object);
 
-#endif /* DEBUG_INSTRUMENTS_H */
+#endif /* GUARD_INSTRUMENTS_H */

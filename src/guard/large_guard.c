@@ -21,12 +21,12 @@
  * Locks: one (OS_RANK_DEBUG) for the queue of resting blocks; no system call is made under it.
  * Reports, which a signal handler may make, read the queue without the lock.
  */
-#include "debug/large_guard.h"
+#include "guard/large_guard.h"
 
 #include <string.h>
 
-#include "debug/annotate.h"
-#include "debug/page_jobs.h"
+#include "guard/annotate.h"
+#include "guard/page_jobs.h"
 #include "fork_part.h"
 #include "mapping.h"
 #include "slab/cache.h"

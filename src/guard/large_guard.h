@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The extension large guard puts guard pages around large blocks, and lets addresses rest when
  * freed (see large_guard.c). Guards all large blocks, or the first ones of a process. */
-#ifndef DEBUG_LARGE_GUARD_H
-#define DEBUG_LARGE_GUARD_H
+#ifndef GUARD_LARGE_GUARD_H
+#define GUARD_LARGE_GUARD_H
 
 #include "fork_part.h"
-#include "debug/settings.h"
+#include "guard/settings.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
 
@@ -39,4 +39,4 @@ static inline bool has_large_guard(const struct slab *slab)
 
 extern const struct fork_part large_guard_fork_part;
 
-#endif /* DEBUG_LARGE_GUARD_H */
+#endif /* GUARD_LARGE_GUARD_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of what looks for bugs. */
-#include "debug/instruments.h"
-#include "debug/large_guard.h"
-#include "debug/settings.h"
+#include "guard/instruments.h"
+#include "guard/large_guard.h"
+#include "guard/settings.h"
 #include "gp/user/domain.h"
 #include "heap/harmless.h"
 #include "heap/size_class.h"
-#include "runtime/option.h"
+#include "process/option.h"
 
 static void set_check(uint64_t wanted)
 {

@@ -11,7 +11,7 @@
  *
  * Locks: one (OS_RANK_DEBUG) for the queue; no function is called with the lock held.
  */
-#include "debug/page_jobs.h"
+#include "guard/page_jobs.h"
 
 #include "fork_part.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Closes or opens pages by a thread that holds nothing (see page_jobs.c). */
-#ifndef DEBUG_PAGE_JOBS_H
-#define DEBUG_PAGE_JOBS_H
+#ifndef GUARD_PAGE_JOBS_H
+#define GUARD_PAGE_JOBS_H
 
 #include "fork_part.h"
 #include "base/list.h"
@@ -26,4 +26,4 @@ void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),
 
 extern const struct fork_part page_jobs_fork_part;
 
-#endif /* DEBUG_PAGE_JOBS_H */
+#endif /* GUARD_PAGE_JOBS_H */

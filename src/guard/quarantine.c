@@ -10,9 +10,9 @@
  * leaver, and listed, so that a thread that destroys a cache can wait: until then the cache's
  * objects look live, and the leaver may still use the cache's nodes.
  */
-#include "debug/quarantine.h"
+#include "guard/quarantine.h"
 
-#include "debug/instruments.h"
+#include "guard/instruments.h"
 #include "fork_part.h"
 #include "slab/gate.h"
 #include "slab/slab.h"

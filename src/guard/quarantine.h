@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Quarantine: freed objects rest before they are used again (see quarantine.c). */
-#ifndef DEBUG_QUARANTINE_H
-#define DEBUG_QUARANTINE_H
+#ifndef GUARD_QUARANTINE_H
+#define GUARD_QUARANTINE_H
 
 #include "fork_part.h"
-#include "debug/settings.h"
+#include "guard/settings.h"
 #include "slab/extension.h"
 
 enum {
@@ -18,4 +18,4 @@ void quarantine_flush(void);
 
 extern const struct fork_part quarantine_fork_part;
 
-#endif /* DEBUG_QUARANTINE_H */
+#endif /* GUARD_QUARANTINE_H */

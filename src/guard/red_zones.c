@@ -17,12 +17,12 @@
  * object (guard.c) has another pattern. Tools that watch each object (annotate.c) see such writes
  * themselves, so there are no red zones with them.
  */
-#include "debug/red_zones.h"
+#include "guard/red_zones.h"
 
 #include <string.h>
 
-#include "debug/annotate.h"
-#include "debug/guard.h"
+#include "guard/annotate.h"
+#include "guard/guard.h"
 #include "heap/size_class.h"
 #include "slab/misuse.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The extension red zones puts bytes after each object that nobody may write (see red_zones.c). */
-#ifndef DEBUG_RED_ZONES_H
-#define DEBUG_RED_ZONES_H
+#ifndef GUARD_RED_ZONES_H
+#define GUARD_RED_ZONES_H
 
-#include "debug/settings.h"
+#include "guard/settings.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
 
@@ -19,4 +19,4 @@ static inline bool has_red_zones(const struct slab *slab)
 
 void red_zones_start(void);
 
-#endif /* DEBUG_RED_ZONES_H */
+#endif /* GUARD_RED_ZONES_H */

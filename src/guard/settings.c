@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "os/os.h"
 
-#include "debug/settings.h"
+#include "guard/settings.h"
 
 bool annotate_wanted = true;
 bool zero_on_free;

@@ -3,12 +3,12 @@
  * Start options that this layer reads (docs/reference/options.md). They change only before the
  * first cache is made, under heap_lock.
  */
-#ifndef DEBUG_SETTINGS_H
-#define DEBUG_SETTINGS_H
+#ifndef GUARD_SETTINGS_H
+#define GUARD_SETTINGS_H
 
 #include "base/base.h"
 #include "bug_search.h"
-#include "runtime/option.h"
+#include "process/option.h"
 
 extern bool annotate_wanted;
 extern bool zero_on_free;
@@ -21,4 +21,4 @@ extern uint64_t stack_depot_frames; /* limit of frames in a trace; 0 captures no
 
 extern const struct option guard_options[]; /* their rows, in options.c */
 
-#endif /* DEBUG_SETTINGS_H */
+#endif /* GUARD_SETTINGS_H */

@@ -13,10 +13,10 @@
  * objects that it takes out (os_lock.h), so fork finds each object in a place or in the cache. A
  * thread that frees can lose one object to fork, either the new one or the one that leaves.
  */
-#include "debug/shuffle.h"
+#include "guard/shuffle.h"
 
 #include "base/random.h"
-#include "debug/instruments.h"
+#include "guard/instruments.h"
 #include "slab/all_caches.h"
 #include "slab/gate.h"
 #include "slab/slab.h"

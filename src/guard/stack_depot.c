@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "debug/stack_depot.h"
+#include "guard/stack_depot.h"
 #include "os/os.h"
 
 _Static_assert(DEPOT_WORDS < (UINT64_C(1) << TRACE_BITS), "a place is a trace's number");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The stack depot keeps each trace once, by number (see stack_depot.c). */
-#ifndef DEBUG_STACK_DEPOT_H
-#define DEBUG_STACK_DEPOT_H
+#ifndef GUARD_STACK_DEPOT_H
+#define GUARD_STACK_DEPOT_H
 
-#include "debug/settings.h"
+#include "guard/settings.h"
 
 #define TRACE_BITS 30 /* of the number of a trace */
 
@@ -41,4 +41,4 @@ const struct trace *stack_depot_trace(uint32_t number);
 void stack_depot_print(const char *title, uint32_t number);
 void stack_depot_print_frames(uint32_t number); /* without a title */
 
-#endif /* DEBUG_STACK_DEPOT_H */
+#endif /* GUARD_STACK_DEPOT_H */

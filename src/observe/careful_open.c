@@ -16,7 +16,7 @@
  * caller's string until the first target is read, and in `text` from then on.
  */
 #define _GNU_SOURCE /* O_PATH, syscall */
-#include "runtime/careful_open.h"
+#include "observe/careful_open.h"
 
 #include <errno.h>
 #include <fcntl.h>

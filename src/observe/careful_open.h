@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens a file for writing without following symbolic links of other users (careful_open.c). */
-#ifndef RUNTIME_CAREFUL_OPEN_H
-#define RUNTIME_CAREFUL_OPEN_H
+#ifndef OBSERVE_CAREFUL_OPEN_H
+#define OBSERVE_CAREFUL_OPEN_H
 
 #include <sys/types.h>
 
@@ -14,4 +14,4 @@
  * point. Needs 3 KB of stack. */
 int careful_open(const char *path, int flags, mode_t mode);
 
-#endif /* RUNTIME_CAREFUL_OPEN_H */
+#endif /* OBSERVE_CAREFUL_OPEN_H */

@@ -10,11 +10,11 @@
 
 #include "os/os.h"
 #include "process.h"
-#include "runtime/option_file.h"
-#include "runtime/observe_options.h"
-#include "runtime/report_file.h"
-#include "runtime/signals.h"
-#include "runtime/summary.h"
+#include "observe/option_file.h"
+#include "observe/options.h"
+#include "observe/report_file.h"
+#include "observe/signals.h"
+#include "observe/summary.h"
 
 int prudence_dump(int fd)
 {

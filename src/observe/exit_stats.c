@@ -19,9 +19,9 @@
 
 #include "os/os.h"
 #include "posix.h"
-#include "runtime/observe_options.h"
-#include "runtime/output.h"
-#include "runtime/stats.h"
+#include "observe/options.h"
+#include "observe/output.h"
+#include "observe/stats.h"
 
 static bool exit_stats_enabled;
 static int duplicate = -1;

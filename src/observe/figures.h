@@ -8,10 +8,10 @@
  *
  *   SUM(name)                  sum of the caches' figures of this name
  *   COUNT(name, word, text)    a word of 64 bits that counts, atomic; watchers read the word
- *   OTHER(name)                runtime/stats.c finds the figure
+ *   OTHER(name)                observe/stats.c finds the figure
  */
-#ifndef RUNTIME_FIGURES_H
-#define RUNTIME_FIGURES_H
+#ifndef OBSERVE_FIGURES_H
+#define OBSERVE_FIGURES_H
 
 #define TOTAL_FIGURES(SUM, COUNT, OTHER)                                                           \
     OTHER(caches)                                                                                  \
@@ -64,4 +64,4 @@
 #define NO_COUNT(name, word, meaning)
 #define NO_OTHER(name)
 
-#endif /* RUNTIME_FIGURES_H */
+#endif /* OBSERVE_FIGURES_H */

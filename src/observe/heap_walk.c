@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The walk over the heap (<prudence/heap_walk.h>): passes the findings of runtime/walk.c to the
+/* The walk over the heap (<prudence/heap_walk.h>): passes the findings of observe/walk.c to the
  * program's function, and prints them. */
 #include <errno.h>
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include <prudence/heap_walk.h>
 
 #include "heap/cache_life.h"
-#include "runtime/walk.h"
-#include "runtime/output.h"
+#include "observe/walk.h"
+#include "observe/output.h"
 
 /* A structure in the size that the program knows. */
 union given {

@@ -3,7 +3,7 @@
  * used because libc's functions are cancellation points. All calls on a descriptor that
  * ThreadSanitizer follows are hidden from it together, because it would report a part. */
 #define _GNU_SOURCE /* syscall */
-#include "runtime/option_file.h"
+#include "observe/option_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "os/os.h"
-#include "runtime/careful_open.h"
+#include "observe/careful_open.h"
 
 const char *option_file_hint(int error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files that options name, opened where a signal handler may run (see option_file.c). */
-#ifndef RUNTIME_OPTION_FILE_H
-#define RUNTIME_OPTION_FILE_H
+#ifndef OBSERVE_OPTION_FILE_H
+#define OBSERVE_OPTION_FILE_H
 
 #include <stdbool.h>
 
@@ -35,4 +35,4 @@ const char *option_file_hint(int error);
 /* Unlocks and closes the file; equally safe. */
 void option_file_close(int fd);
 
-#endif /* RUNTIME_OPTION_FILE_H */
+#endif /* OBSERVE_OPTION_FILE_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of what is written of a process, and when. */
-#include "debug/profile.h"
+#include "observe/profile.h"
 #include "heap/size_class.h"
-#include "runtime/observe_options.h"
-#include "runtime/report_file.h"
-#include "runtime/signals.h"
+#include "observe/options.h"
+#include "observe/report_file.h"
+#include "observe/signals.h"
 
 static const char *const dumps[] = {"0", SIGNAL_NAMES, NULL};
 static const char *const exports[] = {"0", SIGNAL_NAMES, "1", NULL};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Options of what is written of a process (observe_options.c), and where they are kept. */
-#ifndef RUNTIME_OBSERVE_OPTIONS_H
-#define RUNTIME_OBSERVE_OPTIONS_H
+#ifndef OBSERVE_OPTIONS_H
+#define OBSERVE_OPTIONS_H
 
-#include "runtime/option.h"
+#include "process/option.h"
 
 extern const struct option observe_options[];
 
@@ -17,4 +17,4 @@ bool dump_set_file(const char *path);
 /* Sets the file of profile_dump.c likewise; with "", no profile is written at exit. */
 bool profile_dump_set_file(const char *path);
 
-#endif /* RUNTIME_OBSERVE_OPTIONS_H */
+#endif /* OBSERVE_OPTIONS_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Prints text to a stream or a file descriptor (output.h). */
-#include "runtime/output.h"
+#include "observe/output.h"
 
 #include <errno.h>
 #include <stdarg.h>

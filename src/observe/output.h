@@ -6,8 +6,8 @@
  * JSON is written by hand, because an allocator that prints its state must not allocate, as JSON
  * libraries do.
  */
-#ifndef RUNTIME_OUTPUT_H
-#define RUNTIME_OUTPUT_H
+#ifndef OBSERVE_OUTPUT_H
+#define OBSERVE_OUTPUT_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -36,4 +36,4 @@ void output_time(struct output *output,
                  uint64_t seconds);    /* since 1970: "2026-11-23 10:00:00 UTC" */
 int output_end(struct output *output); /* writes the rest; returns 0 or the error */
 
-#endif /* RUNTIME_OUTPUT_H */
+#endif /* OBSERVE_OUTPUT_H */

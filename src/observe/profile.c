@@ -24,13 +24,13 @@
  *
  * Without memory for a sample, the allocation proceeds unsampled, and the sample counts as dropped.
  */
-#include "debug/profile.h"
+#include "observe/profile.h"
 
 #include <string.h>
 
-#include "debug/annotate.h"
-#include "debug/profile_sites.h"
-#include "debug/settings.h"
+#include "guard/annotate.h"
+#include "observe/profile_sites.h"
+#include "guard/settings.h"
 #include "heap/object.h"
 #include "os/os.h"
 #include "slab/large.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The sampling heap profiler (see profile.c). */
-#ifndef DEBUG_PROFILE_H
-#define DEBUG_PROFILE_H
+#ifndef OBSERVE_PROFILE_H
+#define OBSERVE_PROFILE_H
 
-#include "debug/sampling.h"
+#include "observe/sampling.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
 
@@ -28,4 +28,4 @@ bool profile_keeps_from(uint64_t rate);
 uint64_t profile_dropped(void);
 extern uint64_t profile_samples_dropped; /* the same; watchers read it */
 
-#endif /* DEBUG_PROFILE_H */
+#endif /* OBSERVE_PROFILE_H */

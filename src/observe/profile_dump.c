@@ -23,15 +23,15 @@
 
 #include <prudence/stats.h>
 
-#include "debug/profile.h"
-#include "debug/profile_sites.h"
-#include "debug/stack_depot.h"
+#include "observe/profile.h"
+#include "observe/profile_sites.h"
+#include "guard/stack_depot.h"
 #include "loaded.h"
 #include "process.h"
-#include "runtime/option_file.h"
-#include "runtime/observe_options.h"
-#include "runtime/output.h"
-#include "runtime/signals.h"
+#include "observe/option_file.h"
+#include "observe/options.h"
+#include "observe/output.h"
+#include "observe/signals.h"
 
 #define FORMAT 1 /* version; changes with the meaning of the lines */
 

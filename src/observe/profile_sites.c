@@ -9,12 +9,12 @@
  * add the two up. Sums change by atomic additions, which are relaxed because no other data is read
  * according to their values.
  */
-#include "debug/profile_sites.h"
+#include "observe/profile_sites.h"
 
 #include <string.h>
 
-#include "debug/sampling.h"
-#include "debug/stack_depot.h"
+#include "observe/sampling.h"
+#include "guard/stack_depot.h"
 #include "os/os.h"
 
 struct profile_site **profile_site_buckets;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The sums of a profile, by calling place (see profile_sites.c). */
-#ifndef DEBUG_PROFILE_SITES_H
-#define DEBUG_PROFILE_SITES_H
+#ifndef OBSERVE_PROFILE_SITES_H
+#define OBSERVE_PROFILE_SITES_H
 
 #include "slab/cache.h"
 
@@ -49,4 +49,4 @@ void profile_site_resized(struct profile_site *site, uint64_t objects, size_t be
 /* Visits all sites; no locks, async-signal-safe. */
 void profile_sites_visit(void (*visit)(const struct profile_site *site, void *data), void *data);
 
-#endif /* DEBUG_PROFILE_SITES_H */
+#endif /* OBSERVE_PROFILE_SITES_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The option report_file: the place of messages that may not go to descriptor 2 (report_file.h). */
-#include "runtime/report_file.h"
+#include "observe/report_file.h"
 
 #include <unistd.h>
 
 #include "posix.h"
 #include "report.h"
-#include "runtime/option_file.h"
+#include "observe/option_file.h"
 
 static struct option_file report_file;
 

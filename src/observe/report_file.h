@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The option report_file: where messages go when descriptor 2 is a file of the program's. */
-#ifndef RUNTIME_REPORT_FILE_H
-#define RUNTIME_REPORT_FILE_H
+#ifndef OBSERVE_REPORT_FILE_H
+#define OBSERVE_REPORT_FILE_H
 
 #include <stdbool.h>
 
@@ -15,4 +15,4 @@ bool report_file_set(const char *path);
 int report_file_open(void);
 void report_file_close(int fd);
 
-#endif /* RUNTIME_REPORT_FILE_H */
+#endif /* OBSERVE_REPORT_FILE_H */

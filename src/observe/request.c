@@ -11,7 +11,7 @@
  * has a copy of a request that was not obeyed yet, is not the process that is meant, and only
  * forgets the request.
  */
-#include "runtime/request.h"
+#include "observe/request.h"
 
 #include <errno.h>
 #include <string.h>

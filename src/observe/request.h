@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Options that another process sets by writing them into this one's memory (request.c). */
-#ifndef RUNTIME_REQUEST_H
-#define RUNTIME_REQUEST_H
+#ifndef OBSERVE_REQUEST_H
+#define OBSERVE_REQUEST_H
 
 #include "base/base.h"
 
@@ -25,4 +25,4 @@ uint32_t request_sum(const struct request *of);
 
 void request_obey(void);
 
-#endif /* RUNTIME_REQUEST_H */
+#endif /* OBSERVE_REQUEST_H */

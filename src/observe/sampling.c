@@ -15,7 +15,7 @@
  * Logarithm and exponential are computed here by their series, because the library needs libm for
  * nothing else. They run only at samples.
  */
-#include "debug/sampling.h"
+#include "observe/sampling.h"
 
 #include "base/random.h"
 #include "os/os.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Chooses the bytes that are sampled, and weighs the samples (see sampling.c). */
-#ifndef DEBUG_SAMPLING_H
-#define DEBUG_SAMPLING_H
+#ifndef OBSERVE_SAMPLING_H
+#define OBSERVE_SAMPLING_H
 
 #include "heap/counted.h"
 
@@ -21,4 +21,4 @@ bool sampling_is_due(size_t size);
 #define SAMPLING_UNIT      (UINT64_C(1) << SAMPLING_UNIT_BITS)
 uint64_t sampling_weight(size_t size);
 
-#endif /* DEBUG_SAMPLING_H */
+#endif /* OBSERVE_SAMPLING_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Signals that options choose (signals.c), and their actions. */
-#ifndef RUNTIME_SIGNALS_H
-#define RUNTIME_SIGNALS_H
+#ifndef OBSERVE_SIGNALS_H
+#define OBSERVE_SIGNALS_H
 
 #include <stdint.h>
 
@@ -17,4 +17,4 @@ void signal_choose(enum signal_action action, uint64_t choice);
 void dump_at_signal(uint64_t choice);
 void profile_dump_at_signal(uint64_t choice);
 
-#endif /* RUNTIME_SIGNALS_H */
+#endif /* OBSERVE_SIGNALS_H */

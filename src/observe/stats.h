@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Figures for other files of this directory (stats.c). */
-#ifndef RUNTIME_STATS_H
-#define RUNTIME_STATS_H
+#ifndef OBSERVE_STATS_H
+#define OBSERVE_STATS_H
 
 #include <stdbool.h>
 
@@ -24,4 +24,4 @@ uint64_t stats_bytes_called(const struct prudence_domain *domain);
 struct output;
 void stats_print(struct output *output, bool json);
 
-#endif /* RUNTIME_STATS_H */
+#endif /* OBSERVE_STATS_H */

@@ -13,7 +13,7 @@
  * are separate and not inlined (SEPARATE).
  */
 #define _GNU_SOURCE /* program_invocation_short_name */
-#include "runtime/summary.h"
+#include "observe/summary.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,8 +25,8 @@
 #include "gp/user/domain.h"
 #include "process.h"
 #include "report.h"
-#include "runtime/reader_stats.h"
-#include "runtime/stats.h"
+#include "observe/reader_stats.h"
+#include "observe/stats.h"
 #include "slab/all_caches.h"
 #include "slab/reclaim/ceiling.h"
 

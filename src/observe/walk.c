@@ -27,13 +27,13 @@
  * The walk finds slabs by address, so it needs no position in any list and no word in a slab, and
  * slabs that come and go do not affect the rest of the walk.
  */
-#include "runtime/walk.h"
+#include "observe/walk.h"
 
 #include "base/name.h"
-#include "debug/check.h"
+#include "guard/check.h"
 #include "gp/user/domain.h"
 #include "heap/cold.h"
-#include "rcu/destruct.h"
+#include "toolkit/callbacks/destruct.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A snapshot of the heap, some slabs at a time (walk.c). */
-#ifndef RUNTIME_WALK_H
-#define RUNTIME_WALK_H
+#ifndef OBSERVE_WALK_H
+#define OBSERVE_WALK_H
 
 #include <prudence/heap_walk.h>
 
@@ -44,4 +44,4 @@ struct heap_walk {
  * nothing. */
 bool heap_walk_next(struct heap_walk *walk);
 
-#endif /* RUNTIME_WALK_H */
+#endif /* OBSERVE_WALK_H */

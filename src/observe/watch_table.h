@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table by which other processes find this one's figures (watch_table.c). */
-#ifndef RUNTIME_WATCH_TABLE_H
-#define RUNTIME_WATCH_TABLE_H
+#ifndef OBSERVE_WATCH_TABLE_H
+#define OBSERVE_WATCH_TABLE_H
 
 #include "base/base.h"
 
@@ -42,4 +42,4 @@ struct watch_table {
 };
 extern const struct watch_table watch_table;
 
-#endif /* RUNTIME_WATCH_TABLE_H */
+#endif /* OBSERVE_WATCH_TABLE_H */

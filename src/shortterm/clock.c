@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 #define LISTS_MIN 16
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Creates and destroys the clocks of programs, and checks whether a call may use one. */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 static struct scm_clock *clock_create(enum clock_kind kind, uint64_t period, const char *what)
 {

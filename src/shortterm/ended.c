@@ -6,7 +6,7 @@
  * that adds an ended clock or uses up the queue feeds the queue before returning. A thread that
  * takes over an orphan's clocks takes over the expired queue with them.
  */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 /* Moves the next list of an ended clock to the expired list if that is empty. The dates were
  * counted when the clock ended. */

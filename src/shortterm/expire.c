@@ -12,8 +12,8 @@
  * expired when it is refreshed.
  */
 #include "race_detector.h"
-#include "scm/free_expired.h"
-#include "scm/regions.h"
+#include "shortterm/free_expired.h"
+#include "shortterm/regions.h"
 
 static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab *slab,
                                                               const void *object)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of expiry_counts.h. They are made at a slab's first expiration date and freed with the
  * slab. */
-#include "scm/expiry_counts.h"
+#include "shortterm/expiry_counts.h"
 
 #include "member_parts.h"
-#include "scm/meta.h"
+#include "shortterm/meta.h"
 #include "slab/misuse.h"
 
 static uint64_t counts_bytes; /* of all slabs; atomic */

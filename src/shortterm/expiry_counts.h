@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Expiry counts. For each object they hold the number of expiration dates, the finalizer, and the
- * stamp of scm/stamps.h. They are an extension of the slab layer (slab/extension.h), which a slab
- * gets with the first date of one of its objects.
+ * stamp of stamps.h. They are an extension of the slab layer (slab/extension.h), which a slab gets
+ * with the first date of one of its objects.
  *
  * From then on the slab has two words for each object, out of line. A slab without any dated object
  * costs nothing. The dates themselves are descriptors, kept by the threads that gave them. An
@@ -18,8 +18,8 @@
  * stamp. An object without dates has no stamp, because the first date makes both and the last one
  * ends both, in one operation each on the two words.
  */
-#ifndef SCM_EXPIRY_COUNTS_H
-#define SCM_EXPIRY_COUNTS_H
+#ifndef SHORTTERM_EXPIRY_COUNTS_H
+#define SHORTTERM_EXPIRY_COUNTS_H
 
 #include "slab/extension.h"
 #include "slab/slab.h"
@@ -35,8 +35,8 @@ enum { EXPIRY_COUNTS_EXTENSION = 0 };
 #define EXPIRY_COUNT_MAX (EXPIRY_COUNT_MASK - (UINT32_C(1) << 20))
 
 /* The field above the count is 0, the number of a finalizer (from 1 on), REGION if the object is a
- * page of a region (scm/regions.h), or SUSPECT if it was freed, perhaps without having been
- * allocated again (scm/suspects.c). */
+ * page of a region (shortterm/regions.h), or SUSPECT if it was freed, perhaps without having been
+ * allocated again (shortterm/suspects.c). */
 #define EXPIRY_COUNT_FINALIZERS 32
 #define EXPIRY_COUNT_REGION     33
 #define EXPIRY_COUNT_SUSPECT    34
@@ -96,4 +96,4 @@ static inline unsigned expiry_count_finalizer(uint32_t word)
     return word >> EXPIRY_COUNT_BITS;
 }
 
-#endif /* SCM_EXPIRY_COUNTS_H */
+#endif /* SHORTTERM_EXPIRY_COUNTS_H */

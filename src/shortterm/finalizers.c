@@ -3,8 +3,8 @@
  * Finalizers are functions of the program that are called with an object whose last date is over,
  * and may keep the object. An object's expiry count holds the number of the finalizer.
  */
-#include "debug/annotate.h"
-#include "scm/scm.h"
+#include "guard/annotate.h"
+#include "shortterm/scm.h"
 #include "slab/misuse.h"
 
 _Static_assert(EXPIRY_COUNT_FINALIZERS == SCM_FINALIZERS, "what is promised");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Frees expired objects, or defers them for readers that still hold them. Private to scm/. */
-#ifndef SCM_FREE_EXPIRED_H
-#define SCM_FREE_EXPIRED_H
+#ifndef SHORTTERM_FREE_EXPIRED_H
+#define SHORTTERM_FREE_EXPIRED_H
 
 #include <errno.h>
 
-#include "debug/annotate.h"
+#include "guard/annotate.h"
 #include "heap/object.h"
-#include "scm/settings.h"
+#include "shortterm/settings.h"
 #include "slab/gate.h"
 
 /* The object's word is 0, so the extension does not report the free. */
@@ -34,4 +34,4 @@ static inline __attribute__((always_inline)) void free_expired(struct slab *slab
     free_expired_slow(slab, object, deferred);
 }
 
-#endif /* SCM_FREE_EXPIRED_H */
+#endif /* SHORTTERM_FREE_EXPIRED_H */

@@ -7,7 +7,7 @@
  *
  * Unused places are in a list under scm_lock. The lists of clocks belong to their threads.
  */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 _Static_assert(sizeof(struct scm_clock *) == sizeof(uint64_t), "a handle looks like a pointer");
 

@@ -22,7 +22,7 @@
  * Orphans belong to the holder of scm_lock. A tick only tries the lock, because a thread that holds
  * it does the work.
  */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 #define LISTS_AT_ONCE 8 /* moved when a thread comes or goes */
 

@@ -6,8 +6,8 @@
  * further level is set exactly when the word below is not 0. Nothing is atomic, because a ring has
  * one owner at a time.
  */
-#ifndef SCM_MARKS_H
-#define SCM_MARKS_H
+#ifndef SHORTTERM_MARKS_H
+#define SHORTTERM_MARKS_H
 
 #include "base/base.h"
 
@@ -105,4 +105,4 @@ static inline uint64_t marks_next(const uint64_t *marks, uint64_t lists, uint64_
     return i;
 }
 
-#endif /* SCM_MARKS_H */
+#endif /* SHORTTERM_MARKS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocation functions with the names of the thesis; scm_get_mem_info and scm_get_region_info. */
 #include "member_parts.h"
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 #include "slab/all_caches.h"
 #include "slab/stats.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scm/meta.h"
+#include "shortterm/meta.h"
 
 #include "base/atomic.h"
 

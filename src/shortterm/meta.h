@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory for scm/'s own structures (threads, clocks, rings, tables), counted for
  * scm_get_mem_info. */
-#ifndef SCM_META_H
-#define SCM_META_H
+#ifndef SHORTTERM_META_H
+#define SHORTTERM_META_H
 
 #include "os/os.h"
 
@@ -17,4 +17,4 @@ static inline void tell_overhead(const void *address, const char *use, int64_t b
     os_probe3(overhead, address, use, bytes);
 }
 
-#endif /* SCM_META_H */
+#endif /* SHORTTERM_META_H */

@@ -4,7 +4,7 @@
  * page of descriptors and has none. Each page refers to the owner of the descriptors. A number
  * without references is reused, so a stamp never means two clocks.
  */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 #define LOOKED_AT 8 /* numbers tried before a new one is used */
 

@@ -4,7 +4,7 @@
  * CPUs' caches, and pages go back to the system like other memory. A thread keeps one page that
  * became empty for the next list, because most ticks empty a page and most phases begin one.
  */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 #include "slab/cache.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Grows the tables behind handles (places.h). */
-#include "scm/places.h"
+#include "shortterm/places.h"
 
-#include "scm/meta.h"
+#include "shortterm/meta.h"
 
 void *places_new(struct places *places, uint32_t *number)
 {

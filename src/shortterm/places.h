@@ -8,8 +8,8 @@
  * A table grows by blocks that are never freed, each twice as large as the one before, so other
  * threads may read any place at any time. It grows under scm_lock.
  */
-#ifndef SCM_PLACES_H
-#define SCM_PLACES_H
+#ifndef SHORTTERM_PLACES_H
+#define SHORTTERM_PLACES_H
 
 #include "base/atomic.h"
 #include "base/base.h"
@@ -63,4 +63,4 @@ static inline void *places_at(const struct places *places, uint32_t place, size_
  * scm_lock. */
 void *places_new(struct places *places, uint32_t *number);
 
-#endif /* SCM_PLACES_H */
+#endif /* SHORTTERM_PLACES_H */

@@ -21,7 +21,7 @@
  * many threads have come and gone. They, and the clocks that wait to be merged, belong to the
  * holder of scm_lock, and every tick of any thread does a step.
  */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 uint64_t (*scm_real_time)(void) = os_clock_ns;
 

@@ -15,8 +15,8 @@
  * A refresh of an object in a region, which is no object of the allocator, refreshes the region's
  * first page, and so the region.
  */
-#include "debug/annotate.h"
-#include "scm/regions.h"
+#include "guard/annotate.h"
+#include "shortterm/regions.h"
 #include "slab/misuse.h"
 
 static const char *refresh_name(const struct scm_clock *clock)

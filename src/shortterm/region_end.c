@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends regions (regions.h). Handles are refused from then on, and pages freed bit by bit. */
-#include "scm/free_expired.h"
-#include "scm/regions.h"
+#include "shortterm/free_expired.h"
+#include "shortterm/regions.h"
 
 static void region_page_free(struct scm_thread *self, struct region_page *page)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Places of regions, behind their handles. Unused places are in a common list, and each thread
  * keeps a few, so that threads seldom take the lock. */
-#include "scm/regions.h"
+#include "shortterm/regions.h"
 
 #define PLACES_AT_ONCE 8 /* places a thread takes from the common list or returns */
 

@@ -6,7 +6,7 @@
  * if the handle is good, the region is the thread's, and the latest local date has not passed.
  * Everything else is on the slow path.
  */
-#include "scm/regions.h"
+#include "shortterm/regions.h"
 
 #include "slab/cache.h"
 

@@ -19,10 +19,10 @@
  * allocations. Nothing is written to a page of an ended region, because with scm_expired=deferred
  * readers may still be in it.
  */
-#ifndef SCM_REGIONS_H
-#define SCM_REGIONS_H
+#ifndef SHORTTERM_REGIONS_H
+#define SHORTTERM_REGIONS_H
 
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 #define REGION_ALIGNMENT  ((size_t)16)
 #define REGION_SMALL      ((size_t)4096)
@@ -114,4 +114,4 @@ int region_check(struct scm_region *handle, const char *what, struct region **re
 struct region *region_holding(const void *object, const char *what);
 const void *region_or_object(const void *object);
 
-#endif /* SCM_REGIONS_H */
+#endif /* SHORTTERM_REGIONS_H */

@@ -6,7 +6,7 @@
  * (left.c). The lock also protects the tables of clocks, regions, owners and finalizers. Ticks and
  * refreshes never wait for it.
  */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 struct os_lock scm_lock = OS_LOCK_INIT(OS_RANK_SCM);
 struct list scm_threads = {&scm_threads, &scm_threads};

@@ -23,7 +23,7 @@
  *   refresh, tick, memory               for dates and time, for memory and statistics
  *
  * A thread's clocks and lists are private to the thread, so refreshing and ticking take no lock and
- * no atomic read-modify-write, except perhaps on the shared counts in scm/expiry_counts.h. A
+ * no atomic read-modify-write, except perhaps on the shared counts in shortterm/expiry_counts.h. A
  * scm_thread that has dates outlives its thread. It is then an orphan, in scm_orphans, and belongs
  * to the holder of scm_lock. The next thread that registers takes the oldest orphan as its own.
  * Until then each tick of any thread takes over a little of one (left.c). Counters have one writer
@@ -40,8 +40,8 @@
  * number of clocks, dates or lists. Large work is done bit by bit (left.c, real_time.c), and
  * `counts.steps` counts the bits.
  */
-#ifndef SCM_SCM_H
-#define SCM_SCM_H
+#ifndef SHORTTERM_SCM_H
+#define SHORTTERM_SCM_H
 
 #include <errno.h>
 
@@ -49,12 +49,12 @@
 
 #include "base/list.h"
 #include "heap/object.h"
-#include "scm/expiry_counts.h"
-#include "scm/marks.h"
-#include "scm/meta.h"
-#include "scm/places.h"
-#include "scm/settings.h"
-#include "scm/stamps.h"
+#include "shortterm/expiry_counts.h"
+#include "shortterm/marks.h"
+#include "shortterm/meta.h"
+#include "shortterm/places.h"
+#include "shortterm/settings.h"
+#include "shortterm/stamps.h"
 
 /* Size of a page of descriptors. Another size can be given to measure it; 32 is one descriptor a
  * page, the list that the thesis compares pages with. */
@@ -358,4 +358,4 @@ extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("ini
 int clock_call_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
                      struct scm_clock **clock);
 
-#endif /* SCM_SCM_H */
+#endif /* SHORTTERM_SCM_H */

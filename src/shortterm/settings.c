@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "scm/settings.h"
+#include "shortterm/settings.h"
 
 #include "os/os.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Options of short-term memory (docs/reference/options.md). All are atomic, because they may change
  * at any time. */
-#ifndef SCM_SETTINGS_H
-#define SCM_SETTINGS_H
+#ifndef SHORTTERM_SETTINGS_H
+#define SHORTTERM_SETTINGS_H
 
-#include "runtime/option.h"
+#include "process/option.h"
 
 /* The largest distance of a date, and the largest value of that option. */
 #define SCM_EXTENSION_MOST (UINT32_C(1) << 20)
@@ -15,4 +15,4 @@ extern bool scm_deferred; /* expired objects are deferred, for readers that hold
 
 extern const struct option shortterm_options[]; /* their rows */
 
-#endif /* SCM_SETTINGS_H */
+#endif /* SHORTTERM_SETTINGS_H */

@@ -3,7 +3,7 @@
  * Follows stamps. An expired descriptor whose object has a later date in the stamp is queued again
  * at that date (stamps.h).
  */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 /* Returns the page for descriptors of the stamp, of a clock that still has the stamp's owner.
  * Returns NULL if the list has no such page or the date has passed. */

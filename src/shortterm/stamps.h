@@ -33,8 +33,8 @@
  * Clocks without an owner (clocks of programs, and all clocks when owners run out) make a
  * descriptor for each refresh.
  */
-#ifndef SCM_STAMPS_H
-#define SCM_STAMPS_H
+#ifndef SHORTTERM_STAMPS_H
+#define SHORTTERM_STAMPS_H
 
 #include "base/base.h"
 
@@ -88,4 +88,4 @@ static inline int32_t stamp_lead(uint32_t first, uint32_t second)
     return (int32_t)((first - second) << (32 - STAMP_DATE_BITS)) >> (32 - STAMP_DATE_BITS);
 }
 
-#endif /* SCM_STAMPS_H */
+#endif /* SHORTTERM_STAMPS_H */

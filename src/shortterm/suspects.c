@@ -12,7 +12,7 @@
  * An object that only dates free costs nothing. One that was freed otherwise before becoming
  * short-term again costs up to some hundred nanoseconds.
  */
-#include "scm/expiry_counts.h"
+#include "shortterm/expiry_counts.h"
 #include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/newest.h"

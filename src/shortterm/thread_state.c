@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes and frees the structure of a thread that takes part, and keeps the words that fast paths
  * test. */
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 static struct page something_to_do; /* only the address is used */
 

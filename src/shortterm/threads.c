@@ -15,7 +15,7 @@
  * thread's number that it is gone (scm_threads_reap_ending). If it first takes part in the last
  * round, registering threads and readers of the statistics find that (scm_threads_reap).
  *
- * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). A joining
+ * A thread that takes part and is not blocked has joined global time (toolkit/domains/phases.c). A joining
  * thread counts as having ticked in the present phase, so it cannot end the phase twice. An only
  * thread does not, and its tick ends the phase, because no other thread would (thesis, section
  * 4.2.2).
@@ -25,8 +25,8 @@
 
 #include "base/pace.h"
 #include "fork_part.h"
-#include "scm/regions.h"
-#include "scm/scm.h"
+#include "shortterm/regions.h"
+#include "shortterm/scm.h"
 
 __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Takes attributes of tables over: all begin with their size, and 0 is the default of each member,
  * so any number of members is enough. */
-#include "structures/attributes.h"
+#include "tables/attributes.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Attributes of tables, as a program gives them (see attributes.c). */
-#ifndef STRUCTURES_ATTRIBUTES_H
-#define STRUCTURES_ATTRIBUTES_H
+#ifndef TABLES_ATTRIBUTES_H
+#define TABLES_ATTRIBUTES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,4 +23,4 @@ bool attributes_take(const char *what, const char *name, const char *structure, 
 bool attributes_domain_is_valid(const char *what, const char *name,
                                 const struct prudence_domain *domain);
 
-#endif /* STRUCTURES_ATTRIBUTES_H */
+#endif /* TABLES_ATTRIBUTES_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits for a lock that is normally held for some tens of nanoseconds. The waiting thread spins
  * briefly and then sleeps, because a preempted holder may need this CPU. */
-#ifndef STRUCTURES_CONTENTION_H
-#define STRUCTURES_CONTENTION_H
+#ifndef TABLES_CONTENTION_H
+#define TABLES_CONTENTION_H
 
 #include "os/os.h"
 
@@ -17,4 +17,4 @@ static inline void contention_pause(unsigned *tries)
         os_sleep_ns(CONTENTION_SLEEP_NS);
 }
 
-#endif /* STRUCTURES_CONTENTION_H */
+#endif /* TABLES_CONTENTION_H */

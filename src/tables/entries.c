@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Entries of tables of values (entries.h). */
-#include "structures/entries.h"
+#include "tables/entries.h"
 
 #include <prudence/stats.h>
 #include <prudence/structure.h>

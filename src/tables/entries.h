@@ -9,14 +9,14 @@
  * Many threads may allocate, free and defer entries at once. Allocating and deferring may wait
  * (latent_limit), so callers do both outside of sections, with no lock held.
  */
-#ifndef STRUCTURES_ENTRIES_H
-#define STRUCTURES_ENTRIES_H
+#ifndef TABLES_ENTRIES_H
+#define TABLES_ENTRIES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "structures/own_cache.h"
+#include "tables/own_cache.h"
 
 #define ENTRY_CLASSES_MOST 6u
 
@@ -45,4 +45,4 @@ void entries_defer(struct entries *entries, void *entry, size_t length);
 /* Adds the bytes of live entries to *live and those of deferred entries to *latent. */
 void entries_add_bytes(const struct entries *entries, uint64_t *live, uint64_t *latent);
 
-#endif /* STRUCTURES_ENTRIES_H */
+#endif /* TABLES_ENTRIES_H */

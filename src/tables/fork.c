@@ -6,15 +6,15 @@
  * of a map or of routes, that the thread was about to add or to defer. They are freed when the
  * child destroys the table (own_cache.c).
  */
-#include "structures/fork.h"
+#include "tables/fork.h"
 
 #include "fork_part.h"
-#include "structures/hash.h"
-#include "structures/hash_fork.h"
-#include "structures/id_table.h"
-#include "structures/map_writers.h"
-#include "structures/routes.h"
-#include "structures/writers.h"
+#include "tables/hash.h"
+#include "tables/hash_fork.h"
+#include "tables/id_table.h"
+#include "tables/map_writers.h"
+#include "tables/routes.h"
+#include "tables/writers.h"
 
 void tables_fork_prepare(void)
 {

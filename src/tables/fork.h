@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables' part of runtime/fork.c. */
-#ifndef STRUCTURES_FORK_H
-#define STRUCTURES_FORK_H
+/* The tables' part of process/fork.c. */
+#ifndef TABLES_FORK_H
+#define TABLES_FORK_H
 
 #include "base/base.h"
 
@@ -9,4 +9,4 @@ void tables_fork_prepare(void);
 void tables_fork_child(bool whole);
 void tables_fork_done(void);
 
-#endif /* STRUCTURES_FORK_H */
+#endif /* TABLES_FORK_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The bitmaps of free numbers (free_ids.h). */
-#include "structures/free_ids.h"
+#include "tables/free_ids.h"
 
 #include <prudence/prudence.h>
 

@@ -5,8 +5,8 @@
  * lowest free number reads one word per level, four for 16 million numbers. The owner serializes
  * all calls, so nothing is atomic.
  */
-#ifndef STRUCTURES_FREE_IDS_H
-#define STRUCTURES_FREE_IDS_H
+#ifndef TABLES_FREE_IDS_H
+#define TABLES_FREE_IDS_H
 
 #include "base/base.h"
 
@@ -30,4 +30,4 @@ void free_ids_give(const struct free_ids *ids, uint64_t id);
 /* Takes in `to`, which is larger and all free, each number that is taken in `from`. */
 void free_ids_copy(const struct free_ids *to, const struct free_ids *from);
 
-#endif /* STRUCTURES_FREE_IDS_H */
+#endif /* TABLES_FREE_IDS_H */

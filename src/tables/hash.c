@@ -6,13 +6,13 @@
 
 #include "os/os.h"
 #include "process.h"
-#include "structures/attributes.h"
-#include "structures/hash.h"
-#include "structures/hash_bucket.h"
-#include "structures/hash_move.h"
-#include "structures/hash_resize.h"
-#include "structures/own_successor.h"
-#include "structures/writers.h"
+#include "tables/attributes.h"
+#include "tables/hash.h"
+#include "tables/hash_bucket.h"
+#include "tables/hash_move.h"
+#include "tables/hash_resize.h"
+#include "tables/own_successor.h"
+#include "tables/writers.h"
 
 /* An addition checks whether the table should grow if it passes this number of nodes. Otherwise,
  * updates check when their CPU's counter is a multiple of COUNTS. */

@@ -37,8 +37,8 @@
  * group that it moves or, in a rename, for the bucket of the second name (hash_rename.c). The
  * thread counts as inside the library (os_busy), and fork waits for it.
  */
-#ifndef STRUCTURES_HASH_H
-#define STRUCTURES_HASH_H
+#ifndef TABLES_HASH_H
+#define TABLES_HASH_H
 
 #include <prudence/hash.h>
 
@@ -46,8 +46,8 @@
 #include "base/list.h"
 #include "bug_search.h"
 #include "os/os.h"
-#include "structures/object_count.h"
-#include "structures/views.h"
+#include "tables/object_count.h"
+#include "tables/views.h"
 
 #define HASH_LOCKED ((uintptr_t)2)
 #define HASH_MOVED  ((uintptr_t)4)
@@ -186,4 +186,4 @@ void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t ha
 void hash_counted(struct hash_table *table, int64_t count, unsigned passed);
 void hash_replaced(struct hash_table *table);
 
-#endif /* STRUCTURES_HASH_H */
+#endif /* TABLES_HASH_H */

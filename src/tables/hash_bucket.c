@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The lock of a bucket. */
-#include "structures/contention.h"
-#include "structures/hash.h"
-#include "structures/hash_bucket.h"
-#include "structures/writers.h"
+#include "tables/contention.h"
+#include "tables/hash.h"
+#include "tables/hash_bucket.h"
+#include "tables/writers.h"
 
 uintptr_t hash_bucket_lock(uintptr_t *bucket)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The lock of a bucket (see hash_bucket.c). */
-#ifndef STRUCTURES_HASH_BUCKET_H
-#define STRUCTURES_HASH_BUCKET_H
+#ifndef TABLES_HASH_BUCKET_H
+#define TABLES_HASH_BUCKET_H
 
-#include "structures/hash.h"
+#include "tables/hash.h"
 
 /*
  * Lock a bucket, unless it is moved or not set yet (0). Return its content without HASH_LOCKED.
@@ -18,4 +18,4 @@ static inline void hash_bucket_unlock(uintptr_t *bucket, uintptr_t link)
     store_release(bucket, link);
 }
 
-#endif /* STRUCTURES_HASH_BUCKET_H */
+#endif /* TABLES_HASH_BUCKET_H */

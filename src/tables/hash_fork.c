@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Hash tables while fork copies the process (writers.h). */
 #include "os/os.h"
-#include "structures/hash.h"
-#include "structures/hash_fork.h"
+#include "tables/hash.h"
+#include "tables/hash_fork.h"
 
 /*
  * Waits until no thread holds a bucket of the array. A thread that takes a bucket after this check

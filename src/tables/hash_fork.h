@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Fork and one hash table (see hash_fork.c). */
-#ifndef STRUCTURES_HASH_FORK_H
-#define STRUCTURES_HASH_FORK_H
+#ifndef TABLES_HASH_FORK_H
+#define TABLES_HASH_FORK_H
 
-#include "structures/hash.h"
+#include "tables/hash.h"
 
 /*
  * hash_fork_wait_for_writers waits until no thread is inside an update, while none may begin one.
@@ -12,4 +12,4 @@
 void hash_fork_wait_for_writers(struct hash_table *table);
 void hash_fork_forget_writers(struct hash_table *table);
 
-#endif /* STRUCTURES_HASH_FORK_H */
+#endif /* TABLES_HASH_FORK_H */

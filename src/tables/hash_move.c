@@ -4,9 +4,9 @@
  * and adjacent buckets of the larger array, the *parts*. At every step, readers may be anywhere in
  * the chains and at the buckets of both arrays; hash.h says how they find their way.
  */
-#include "structures/hash.h"
-#include "structures/hash_bucket.h"
-#include "structures/hash_move.h"
+#include "tables/hash.h"
+#include "tables/hash_bucket.h"
+#include "tables/hash_move.h"
 
 /* Parts of a group, in the order of their hashes. */
 struct parts {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Moving a group of buckets (see hash_move.c). */
-#ifndef STRUCTURES_HASH_MOVE_H
-#define STRUCTURES_HASH_MOVE_H
+#ifndef TABLES_HASH_MOVE_H
+#define TABLES_HASH_MOVE_H
 
-#include "structures/hash.h"
+#include "tables/hash.h"
 
 /*
  * Moves a group from one array to the other, unless already moved. `group` is the number of the
@@ -11,4 +11,4 @@
  */
 void hash_move(uintptr_t from, uintptr_t to, uint64_t group, bool stepping);
 
-#endif /* STRUCTURES_HASH_MOVE_H */
+#endif /* TABLES_HASH_MOVE_H */

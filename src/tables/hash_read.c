@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Readers during a resize, and walks over all objects. hash.h says how chains may change under
  * them, and why this code is enough. */
-#include "structures/hash.h"
+#include "tables/hash.h"
 
 /*
  * Returns the current chain of a hash, and the order of the array that led there. An array has all

@@ -27,9 +27,9 @@
 #include <prudence/stats.h>
 
 #include "os/os.h"
-#include "structures/hash.h"
-#include "structures/hash_bucket.h"
-#include "structures/own_successor.h"
+#include "tables/hash.h"
+#include "tables/hash_bucket.h"
+#include "tables/own_successor.h"
 
 /*
  * The place where a name leaves or enters: the table, the spread hash and, once locked, the bucket

@@ -8,10 +8,10 @@
 #include <errno.h>
 
 #include "os/os.h"
-#include "structures/hash.h"
-#include "structures/hash_move.h"
-#include "structures/hash_resize.h"
-#include "structures/writers.h"
+#include "tables/hash.h"
+#include "tables/hash_move.h"
+#include "tables/hash_resize.h"
+#include "tables/writers.h"
 
 /*
  * A table that holds the most objects for its buckets gets twice the buckets (the smallest array:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Resizing (see hash_resize.c). */
-#ifndef STRUCTURES_HASH_RESIZE_H
-#define STRUCTURES_HASH_RESIZE_H
+#ifndef TABLES_HASH_RESIZE_H
+#define TABLES_HASH_RESIZE_H
 
-#include "structures/hash.h"
+#include "tables/hash.h"
 
 /* Take and release `stepping`, the right to take steps. */
 bool hash_resize_try_stepping(struct hash_table *table);
@@ -23,4 +23,4 @@ void hash_resize_leave_array(struct hash_table *table);
 void hash_resize_step(struct hash_table *table);
 void hash_resize_follow_count(struct hash_table *table);
 
-#endif /* STRUCTURES_HASH_RESIZE_H */
+#endif /* TABLES_HASH_RESIZE_H */

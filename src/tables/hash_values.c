@@ -13,15 +13,15 @@
  * both may wait. Updates enter a section of their own, because the table's arrays are replaced
  * under them. Replaced arrays, too, are deferred after the section.
  */
-#include "structures/hash_values.h"
+#include "tables/hash_values.h"
 
 #include <errno.h>
 #include <prudence/rcu.h>
 
-#include "structures/attributes.h"
-#include "structures/hash_resize.h"
-#include "structures/own_successor.h"
-#include "structures/own_sections.h"
+#include "tables/attributes.h"
+#include "tables/hash_resize.h"
+#include "tables/own_successor.h"
+#include "tables/own_sections.h"
 
 struct entry {
     struct prudence_hash_node node;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Hash tables of values (<prudence/hash_values.h>, ADR 67). */
-#ifndef STRUCTURES_HASH_VALUES_H
-#define STRUCTURES_HASH_VALUES_H
+#ifndef TABLES_HASH_VALUES_H
+#define TABLES_HASH_VALUES_H
 
 #include <prudence/hash_values.h>
 
-#include "structures/entries.h"
-#include "structures/hash.h"
+#include "tables/entries.h"
+#include "tables/hash.h"
 
 struct prudence_hash_values {
     /* Constant, like all that readers load, which is in the first cache line. */
@@ -18,4 +18,4 @@ struct prudence_hash_values {
     struct entries entries;
 };
 
-#endif /* STRUCTURES_HASH_VALUES_H */
+#endif /* TABLES_HASH_VALUES_H */

@@ -13,10 +13,10 @@
 #include <errno.h>
 
 #include "os/os.h"
-#include "structures/attributes.h"
-#include "structures/id_table.h"
-#include "structures/own_successor.h"
-#include "structures/writers.h"
+#include "tables/attributes.h"
+#include "tables/id_table.h"
+#include "tables/own_successor.h"
+#include "tables/writers.h"
 
 static struct id_table *table_of(const struct prudence_id_table *public)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A table of ids, shared by id_table.c and fork. */
-#ifndef STRUCTURES_ID_TABLE_H
-#define STRUCTURES_ID_TABLE_H
+#ifndef TABLES_ID_TABLE_H
+#define TABLES_ID_TABLE_H
 
 #include <prudence/id_table.h>
 
 #include "base/list.h"
 #include "os/os.h"
-#include "structures/free_ids.h"
-#include "structures/views.h"
+#include "tables/free_ids.h"
+#include "tables/views.h"
 
 struct id_table {
     struct prudence_id_table public; /* the view, written under the lock */
@@ -22,4 +22,4 @@ struct id_table {
     uint64_t grows;
 };
 
-#endif /* STRUCTURES_ID_TABLE_H */
+#endif /* TABLES_ID_TABLE_H */

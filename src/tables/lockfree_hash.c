@@ -37,9 +37,9 @@
 #define PRUDENCE_TELL_FOUND(node) tell_acquire(node)
 #include <prudence/lockfree_hash.h>
 
-#include "structures/attributes.h"
-#include "structures/own_successor.h"
-#include "structures/views.h"
+#include "tables/attributes.h"
+#include "tables/own_successor.h"
+#include "tables/views.h"
 
 #define BUCKETS 64 /* if the caller gives no number */
 #define REMOVED ((uintptr_t)PRUDENCE_LOCKFREE_HASH_REMOVED)

@@ -17,8 +17,8 @@
 #include "base/atomic.h"
 #include "os/os.h"
 #include "race_detector.h"
-#include "structures/attributes.h"
-#include "structures/waiting.h"
+#include "tables/attributes.h"
+#include "tables/waiting.h"
 
 #include <prudence/rcu.h>
 

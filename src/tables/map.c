@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Creates and destroys ordered maps, and reports statistics. */
-#include "structures/map.h"
+#include "tables/map.h"
 
 #include <errno.h>
 
@@ -8,11 +8,11 @@
 
 #include "os/os.h"
 #include "process.h"
-#include "structures/attributes.h"
-#include "structures/object_count.h"
-#include "structures/own_sections.h"
-#include "structures/waiting.h"
-#include "structures/writers.h"
+#include "tables/attributes.h"
+#include "tables/object_count.h"
+#include "tables/own_sections.h"
+#include "tables/waiting.h"
+#include "tables/writers.h"
 
 /* ------------------------------------------------------------------------ making and destroying */
 

@@ -23,13 +23,13 @@
  * to allocate and to defer. An update allocates nodes beforehand and defers the unlinked ones
  * afterwards (map_update.h).
  */
-#ifndef STRUCTURES_MAP_H
-#define STRUCTURES_MAP_H
+#ifndef TABLES_MAP_H
+#define TABLES_MAP_H
 
 #include "base/list.h"
-#include "structures/entries.h"
-#include "structures/map_key.h"
-#include "structures/map_node.h"
+#include "tables/entries.h"
+#include "tables/map_key.h"
+#include "tables/map_node.h"
 
 /* For each group of CPUs: the threads inside an update, and the objects added there less those
  * removed (map_writers.h). */
@@ -133,4 +133,4 @@ struct prudence_map *map_make(const char *name, bool bytes, struct prudence_doma
 int map_destroy(const char *what, void *caller, struct prudence_map *map,
                 void (*dispose)(struct prudence_map_node *object, void *argument), void *argument);
 
-#endif /* STRUCTURES_MAP_H */
+#endif /* TABLES_MAP_H */

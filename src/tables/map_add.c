@@ -6,9 +6,9 @@
  *  - An object with another key goes into a new node, together with the added object.
  *  - A prefix that the key does not have is cut. One node gets the first part, another the rest.
  */
-#include "structures/map_add.h"
-#include "structures/map_update.h"
-#include "structures/own_successor.h"
+#include "tables/map_add.h"
+#include "tables/map_update.h"
+#include "tables/own_successor.h"
 
 #include <errno.h>
 

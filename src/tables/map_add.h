@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Adding to a map (see map_add.c). */
-#ifndef STRUCTURES_MAP_ADD_H
-#define STRUCTURES_MAP_ADD_H
+#ifndef TABLES_MAP_ADD_H
+#define TABLES_MAP_ADD_H
 
-#include "structures/map.h"
+#include "tables/map.h"
 
 /*
  * Adds the object, which is the caller's or an entry. With `replacing`, it takes the place of an
@@ -13,4 +13,4 @@
 int map_add(struct prudence_map *map, struct prudence_map_node *node, bool replacing,
             struct prudence_map_node **there);
 
-#endif /* STRUCTURES_MAP_ADD_H */
+#endif /* TABLES_MAP_ADD_H */

@@ -4,8 +4,8 @@
  * below it. A number stands for the string of its 8 bytes, the highest first, but is stored as a
  * number.
  */
-#ifndef STRUCTURES_MAP_KEY_H
-#define STRUCTURES_MAP_KEY_H
+#ifndef TABLES_MAP_KEY_H
+#define TABLES_MAP_KEY_H
 
 #include <prudence/map.h>
 
@@ -105,4 +105,4 @@ static inline size_t map_key_common(const struct map_key *a, const struct map_ke
     return min_size(at, shorter) - from;
 }
 
-#endif /* STRUCTURES_MAP_KEY_H */
+#endif /* TABLES_MAP_KEY_H */

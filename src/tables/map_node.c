@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Inner nodes of ordered maps (map_node.h). */
-#include "structures/map_node.h"
+#include "tables/map_node.h"
 
 static unsigned next_in_list(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link)
 {

@@ -18,8 +18,8 @@
  *    acquire, publishes the slot in `used` or in the table.
  *  - A node that was replaced is MAP_GONE and no longer written.
  */
-#ifndef STRUCTURES_MAP_NODE_H
-#define STRUCTURES_MAP_NODE_H
+#ifndef TABLES_MAP_NODE_H
+#define TABLES_MAP_NODE_H
 
 #include "base/atomic.h"
 #include "base/base.h"
@@ -228,4 +228,4 @@ static inline bool map_has_room(const struct map_node *node)
     return node->kind == MAP_ALL || node->used < map_capacity[node->kind];
 }
 
-#endif /* STRUCTURES_MAP_NODE_H */
+#endif /* TABLES_MAP_NODE_H */

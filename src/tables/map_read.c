@@ -2,7 +2,7 @@
 /*
  * Lookups in ordered maps, and searches for the nearest key.
  *
- * A reader goes from link to link, and loads each once; structures/map.h says why this is safe
+ * A reader goes from link to link, and loads each once; tables/map.h says why this is safe
  * during any update. A lookup takes effect when it loads the last link or, if the node of that link
  * was gone, when that node was unlinked. At either moment, the way that the lookup took led there.
  *
@@ -11,8 +11,8 @@
  * next one. A key that is there all the time is not missed, because its link was there when the
  * node was looked at, and was found unless a lower one was.
  */
-#include "structures/map.h"
-#include "structures/map_read.h"
+#include "tables/map.h"
+#include "tables/map_read.h"
 
 /* The callers say whether the key is a number, so the compiler makes a loop for each kind. */
 static inline __attribute__((always_inline)) struct prudence_map_node *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Searching a map (see map_read.c). */
-#ifndef STRUCTURES_MAP_READ_H
-#define STRUCTURES_MAP_READ_H
+#ifndef TABLES_MAP_READ_H
+#define TABLES_MAP_READ_H
 
-#include "structures/map.h"
+#include "tables/map.h"
 
 /* How a search goes on at a link on the way of a key. `flip` is 0 to search above the key, 255 to
  * search below. */
@@ -29,4 +29,4 @@ struct prudence_map_node *map_lookup(const struct prudence_map *map, const struc
 uintptr_t map_read_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
                         bool strictly);
 
-#endif /* STRUCTURES_MAP_READ_H */
+#endif /* TABLES_MAP_READ_H */

@@ -8,10 +8,10 @@
  * line, with all nodes locked. The nodes stay as they are, so a reader in one of them finds the
  * object, as it would have a moment before.
  */
-#include "structures/map_remove.h"
-#include "structures/map_tidy.h"
-#include "structures/map_update.h"
-#include "structures/own_successor.h"
+#include "tables/map_remove.h"
+#include "tables/map_tidy.h"
+#include "tables/map_update.h"
+#include "tables/own_successor.h"
 
 #include <errno.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Removing from a map, and replacing (see map_remove.c). */
-#ifndef STRUCTURES_MAP_REMOVE_H
-#define STRUCTURES_MAP_REMOVE_H
+#ifndef TABLES_MAP_REMOVE_H
+#define TABLES_MAP_REMOVE_H
 
-#include "structures/map.h"
+#include "tables/map.h"
 
 /* Removes the object with this key, if `object` is 0 or the link to it. Returns it, or NULL. */
 struct prudence_map_node *map_remove(struct prudence_map *map, const struct map_key *key,
@@ -12,4 +12,4 @@ struct prudence_map_node *map_remove(struct prudence_map *map, const struct map_
 int map_replace(struct prudence_map *map, const struct map_key *key, struct prudence_map_node *old,
                 struct prudence_map_node *fresh);
 
-#endif /* STRUCTURES_MAP_REMOVE_H */
+#endif /* TABLES_MAP_REMOVE_H */

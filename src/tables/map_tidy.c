@@ -5,8 +5,8 @@
  * prefix, if short enough; one with few links, to a node of a smaller kind. An untidy map is as
  * correct as a tidy one, so if there is no memory, the map stays untidy.
  */
-#include "structures/map_tidy.h"
-#include "structures/map_update.h"
+#include "tables/map_tidy.h"
+#include "tables/map_update.h"
 
 /* A node with this number of links or fewer is replaced by one of the kind below, with some room to
  * spare. */

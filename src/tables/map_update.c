@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Rounds of updates of ordered maps, locks, and spare nodes (map_update.h). */
-#include "structures/map_update.h"
+#include "tables/map_update.h"
 
 #include <errno.h>
 
-#include "structures/contention.h"
-#include "structures/map_writers.h"
+#include "tables/contention.h"
+#include "tables/map_writers.h"
 
 /* ---------------------------------------------------------------------------------------- locks */
 

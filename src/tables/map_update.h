@@ -5,12 +5,12 @@
  * them. If they are not, the thread begins again. If it needs a node, it leaves the section,
  * allocates, and begins again. Unlinked nodes are deferred after the last round.
  */
-#ifndef STRUCTURES_MAP_UPDATE_H
-#define STRUCTURES_MAP_UPDATE_H
+#ifndef TABLES_MAP_UPDATE_H
+#define TABLES_MAP_UPDATE_H
 
 #include <prudence/rcu.h>
 
-#include "structures/map.h"
+#include "tables/map.h"
 
 enum round {
     ROUND_DONE,
@@ -107,4 +107,4 @@ static inline void map_section_leave(const struct prudence_map *map)
         prudence_domain_read_unlock(map->owner.domain);
 }
 
-#endif /* STRUCTURES_MAP_UPDATE_H */
+#endif /* TABLES_MAP_UPDATE_H */

@@ -14,13 +14,13 @@
 
 #include <errno.h>
 
-#include "structures/attributes.h"
-#include "structures/map.h"
-#include "structures/map_add.h"
-#include "structures/map_read.h"
-#include "structures/map_remove.h"
-#include "structures/map_update.h"
-#include "structures/own_successor.h"
+#include "tables/attributes.h"
+#include "tables/map.h"
+#include "tables/map_add.h"
+#include "tables/map_read.h"
+#include "tables/map_remove.h"
+#include "tables/map_update.h"
+#include "tables/own_successor.h"
 
 struct entry {
     void *value;                    /* prudence_map_values_value reads this word before the node */

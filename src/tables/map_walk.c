@@ -8,8 +8,8 @@
  * there during the whole walk are in the node, as they were when it was unlinked, and the walk need
  * not find any others. So when a node has nothing left, the walk goes on in the node above.
  */
-#include "structures/map.h"
-#include "structures/map_read.h"
+#include "tables/map.h"
+#include "tables/map_read.h"
 
 #define ABOVE 0u
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts threads inside an update of an ordered map, and the map's objects (map_writers.h). */
-#include "structures/map_writers.h"
+#include "tables/map_writers.h"
 
 #include "os/os.h"
-#include "structures/writers.h"
+#include "tables/writers.h"
 
 /* A thread that moves to another CPU later leaves by the same word. */
 struct map_writers *map_writers_enter(struct prudence_map *map)

@@ -8,10 +8,10 @@
  * In between, the thread waits only for other threads inside, and neither allocates nor defers.
  * writers.h says why fork and an entering thread see each other.
  */
-#ifndef STRUCTURES_MAP_WRITERS_H
-#define STRUCTURES_MAP_WRITERS_H
+#ifndef TABLES_MAP_WRITERS_H
+#define TABLES_MAP_WRITERS_H
 
-#include "structures/map.h"
+#include "tables/map.h"
 
 /* The lowest bits count threads; Linux has no more at a time. The other bits count objects and wrap
  * around, which cancels out in the sum of all words. */
@@ -29,4 +29,4 @@ void map_writers_leave(struct map_writers *writers, int64_t objects);
 void map_writers_wait(struct prudence_map *map);
 void map_writers_forget(struct prudence_map *map);
 
-#endif /* STRUCTURES_MAP_WRITERS_H */
+#endif /* TABLES_MAP_WRITERS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts the objects of a table whose writers run on many CPUs. Each group of CPUs has a counter,
  * and the counters follow the table in memory. */
-#ifndef STRUCTURES_OBJECT_COUNT_H
-#define STRUCTURES_OBJECT_COUNT_H
+#ifndef TABLES_OBJECT_COUNT_H
+#define TABLES_OBJECT_COUNT_H
 
 #include "base/atomic.h"
 #include "os/os.h"
@@ -37,4 +37,4 @@ static inline uint64_t object_count_sum(const struct object_counter *counters, u
     return objects > 0 ? (uint64_t)objects : 0;
 }
 
-#endif /* STRUCTURES_OBJECT_COUNT_H */
+#endif /* TABLES_OBJECT_COUNT_H */

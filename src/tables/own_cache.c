@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The caches of a table (own_cache.h). */
-#include "structures/own_cache.h"
+#include "tables/own_cache.h"
 
 #include <prudence/heap_walk.h>
 #include <prudence/rcu.h>
@@ -8,7 +8,7 @@
 #include <prudence/structure.h>
 
 #include "base/name.h"
-#include "structures/writers.h"
+#include "tables/writers.h"
 
 void own_cache_init(struct cache_owner *owner, const char *name, struct prudence_domain *domain)
 {

@@ -7,8 +7,8 @@
  * A table whose readers are not in the default domain makes one cache at once, because a domain
  * with a cache cannot be destroyed, and so not before the table.
  */
-#ifndef STRUCTURES_OWN_CACHE_H
-#define STRUCTURES_OWN_CACHE_H
+#ifndef TABLES_OWN_CACHE_H
+#define TABLES_OWN_CACHE_H
 
 #include <prudence/prudence.h>
 
@@ -58,4 +58,4 @@ void own_cache_destroy(struct prudence_cache *cache, const struct cache_owner *o
 void own_cache_shrink(struct prudence_cache *const *place);
 void own_cache_stats(struct prudence_cache *const *place, struct prudence_cache_stats *stats);
 
-#endif /* STRUCTURES_OWN_CACHE_H */
+#endif /* TABLES_OWN_CACHE_H */

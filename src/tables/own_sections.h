@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sections of tables whose updates are called outside of sections, but are readers too. */
-#ifndef STRUCTURES_OWN_SECTIONS_H
-#define STRUCTURES_OWN_SECTIONS_H
+#ifndef TABLES_OWN_SECTIONS_H
+#define TABLES_OWN_SECTIONS_H
 
 #include <prudence/structure.h>
 
@@ -14,4 +14,4 @@ static inline bool has_own_sections(const struct prudence_domain *domain)
     return kind != PRUDENCE_DOMAIN_SET && kind != PRUDENCE_DOMAIN_EXTERNAL;
 }
 
-#endif /* STRUCTURES_OWN_SECTIONS_H */
+#endif /* TABLES_OWN_SECTIONS_H */

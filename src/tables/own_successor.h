@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Refuses an update that was given one object both as the old and as the new one. The caller would
  * own the object, and defer it, while readers still find it in the table. */
-#ifndef STRUCTURES_OWN_SUCCESSOR_H
-#define STRUCTURES_OWN_SUCCESSOR_H
+#ifndef TABLES_OWN_SUCCESSOR_H
+#define TABLES_OWN_SUCCESSOR_H
 
 #include <errno.h>
 
@@ -15,4 +15,4 @@ static inline __attribute__((cold)) int refuse_own_successor(const char *what)
     return EINVAL;
 }
 
-#endif /* STRUCTURES_OWN_SUCCESSOR_H */
+#endif /* TABLES_OWN_SUCCESSOR_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The index of a table of routes, by the first bits of addresses (routes.h). */
-#include "structures/route_index.h"
-#include "structures/route_words.h"
-#include "structures/routes.h"
+#include "tables/route_index.h"
+#include "tables/route_words.h"
+#include "tables/routes.h"
 
 /* Returns the width of an index for this number of prefixes: the first, of 1 KiB, 64 KiB or 4 MiB.
  * Pages without routes are never touched. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The index of a table of routes (see route_index.c). */
-#ifndef STRUCTURES_ROUTE_INDEX_H
-#define STRUCTURES_ROUTE_INDEX_H
+#ifndef TABLES_ROUTE_INDEX_H
+#define TABLES_ROUTE_INDEX_H
 
-#include "structures/route_words.h"
+#include "tables/route_words.h"
 
 /* Returns the level at which lookups in the trie begin. */
 static inline unsigned route_index_level(uintptr_t index)
@@ -28,4 +28,4 @@ void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t 
 /* Without the lock, after an update: widens the index if the number of prefixes asks for it. */
 void route_index_follow_count(struct route_table *table);
 
-#endif /* STRUCTURES_ROUTE_INDEX_H */
+#endif /* TABLES_ROUTE_INDEX_H */

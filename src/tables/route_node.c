@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Sizes and memory of nodes of the trie of routes, and copies of their words (route_node.h). */
-#include "structures/route_node.h"
+#include "tables/route_node.h"
 
 #include <prudence/prudence.h>
 
-#include "structures/routes.h"
+#include "tables/routes.h"
 
 /*
  * Sizes for IPv4, and for IPv6 with the path. A lookup that skips levels finds each node in lines

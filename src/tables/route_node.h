@@ -8,8 +8,8 @@
  * that are one bit longer than n. Slots, which have all 6 bits, follow as 64 to 127. Bit 0 is for
  * the value inherited from above the node.
  */
-#ifndef STRUCTURES_ROUTE_NODE_H
-#define STRUCTURES_ROUTE_NODE_H
+#ifndef TABLES_ROUTE_NODE_H
+#define TABLES_ROUTE_NODE_H
 
 #include <prudence/routes.h>
 
@@ -150,4 +150,4 @@ void route_node_without_prefix(struct route_node *node, const struct route_node 
 void route_node_without_child(struct route_node *node, const struct route_node *from,
                               unsigned slot);
 
-#endif /* STRUCTURES_ROUTE_NODE_H */
+#endif /* TABLES_ROUTE_NODE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds routes by their own prefix, and all of them in order (routes.h). */
-#include "structures/routes.h"
+#include "tables/routes.h"
 
 uintptr_t prudence_routes_get(const struct prudence_routes *public,
                               const struct prudence_routes_prefix *prefix)

@@ -9,7 +9,7 @@
  * A slot for a spare goes from a node to NULL only under the lock, and from NULL to a node at any
  * time (compare and exchange). So the holder of the lock who finds a node there has it alone.
  */
-#include "structures/route_room.h"
+#include "tables/route_room.h"
 
 static void room_begin(struct route_room *room, const struct route_need *need)
 {

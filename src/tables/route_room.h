@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of an update of routes (see route_room.c). */
-#ifndef STRUCTURES_ROUTE_ROOM_H
-#define STRUCTURES_ROUTE_ROOM_H
+#ifndef TABLES_ROUTE_ROOM_H
+#define TABLES_ROUTE_ROOM_H
 
-#include "structures/routes.h"
+#include "tables/routes.h"
 
 #define ROUTE_SMALLEST 2u /* number of words: `above`, and a prefix or a child */
 
@@ -43,4 +43,4 @@ void route_room_restock(struct route_table *table, const struct route_room *room
 size_t route_room_spare_bytes(const struct route_table *table);
 void route_room_free_spares(struct route_table *table);
 
-#endif /* STRUCTURES_ROUTE_ROOM_H */
+#endif /* TABLES_ROUTE_ROOM_H */

@@ -19,9 +19,9 @@
  *
  * Updates of the array run under the lock.
  */
-#include "structures/route_shortcut.h"
-#include "structures/route_words.h"
-#include "structures/routes.h"
+#include "tables/route_shortcut.h"
+#include "tables/route_words.h"
+#include "tables/routes.h"
 
 #define BITS_LEAST                                                                                 \
     9u /* slots that fit a page; the first shortcuts, which the table has, are fewer */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Shortcuts of IPv6 (see route_shortcut.c). */
-#ifndef STRUCTURES_ROUTE_SHORTCUT_H
-#define STRUCTURES_ROUTE_SHORTCUT_H
+#ifndef TABLES_ROUTE_SHORTCUT_H
+#define TABLES_ROUTE_SHORTCUT_H
 
-#include "structures/routes.h"
+#include "tables/routes.h"
 
 #define ROUTE_LEVEL_SHORTCUT 6u
 
@@ -23,4 +23,4 @@ void route_shortcut_replace(const struct route_table *table, unsigned above, uin
 void route_shortcut_remove(struct route_table *table, unsigned above, const struct route_node *node,
                            unsigned level);
 
-#endif /* STRUCTURES_ROUTE_SHORTCUT_H */
+#endif /* TABLES_ROUTE_SHORTCUT_H */

@@ -5,10 +5,10 @@
 
 #include <prudence/prudence.h>
 
-#include "structures/route_index.h"
-#include "structures/route_room.h"
-#include "structures/route_shortcut.h"
-#include "structures/routes.h"
+#include "tables/route_index.h"
+#include "tables/route_room.h"
+#include "tables/route_shortcut.h"
+#include "tables/routes.h"
 
 /* The place of a prefix, or the one that it would have. */
 struct place {

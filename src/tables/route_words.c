@@ -7,8 +7,8 @@
  */
 #include <prudence/structure.h>
 
-#include "structures/route_words.h"
-#include "structures/routes.h"
+#include "tables/route_words.h"
+#include "tables/routes.h"
 
 static bool is_in_table(const struct route_table *table, uintptr_t words)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays of words of a table of routes (see route_words.c). */
-#ifndef STRUCTURES_ROUTE_WORDS_H
-#define STRUCTURES_ROUTE_WORDS_H
+#ifndef TABLES_ROUTE_WORDS_H
+#define TABLES_ROUTE_WORDS_H
 
-#include "structures/routes.h"
+#include "tables/routes.h"
 
 static inline unsigned route_words_bits(uintptr_t words)
 {
@@ -34,4 +34,4 @@ size_t route_words_outside(const struct route_table *table, uintptr_t words);
  * 0. */
 void route_words_let_go(const struct route_table *table, uintptr_t unused, uintptr_t replaced);
 
-#endif /* STRUCTURES_ROUTE_WORDS_H */
+#endif /* TABLES_ROUTE_WORDS_H */

@@ -9,14 +9,14 @@
 #include <prudence/stats.h>
 #include <prudence/structure.h>
 
-#include "structures/attributes.h"
-#include "structures/routes.h"
-#include "structures/route_index.h"
-#include "structures/route_room.h"
-#include "structures/route_shortcut.h"
-#include "structures/route_words.h"
-#include "structures/waiting.h"
-#include "structures/writers.h"
+#include "tables/attributes.h"
+#include "tables/routes.h"
+#include "tables/route_index.h"
+#include "tables/route_room.h"
+#include "tables/route_shortcut.h"
+#include "tables/route_words.h"
+#include "tables/waiting.h"
+#include "tables/writers.h"
 
 /* ------------------------------------------------------------------------------------- prefixes */
 

@@ -47,8 +47,8 @@
  * spare nodes (route_room.c), or allocates without the lock and looks again. Fork takes the lock
  * (fork.c), so a child never has half an update.
  */
-#ifndef STRUCTURES_ROUTES_H
-#define STRUCTURES_ROUTES_H
+#ifndef TABLES_ROUTES_H
+#define TABLES_ROUTES_H
 
 #include <prudence/routes.h>
 
@@ -56,8 +56,8 @@
 #include "base/list.h"
 #include "os/os.h"
 #include "race_detector.h"
-#include "structures/own_cache.h"
-#include "structures/route_node.h"
+#include "tables/own_cache.h"
+#include "tables/route_node.h"
 
 struct route_table {
     struct prudence_routes public; /* written under the lock */
@@ -220,4 +220,4 @@ void route_node_free(const struct route_table *table, struct route_node *node, u
 void route_node_defer(const struct route_table *table, struct route_node *node);
 size_t route_node_memory(const struct route_table *table, const struct route_node *node);
 
-#endif /* STRUCTURES_ROUTES_H */
+#endif /* TABLES_ROUTES_H */

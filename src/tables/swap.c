@@ -14,8 +14,8 @@
 #include "base/atomic.h"
 #include "os/os.h"
 #include "race_detector.h"
-#include "structures/own_successor.h"
-#include "structures/waiting.h"
+#include "tables/own_successor.h"
+#include "tables/waiting.h"
 
 /* Puts the object in an empty handle. Release: readers see the transferred state. ThreadSanitizer
  * is told, because this is not the program's code. */

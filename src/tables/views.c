@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays of words that are replaced while readers search them (views.h). */
-#include "structures/views.h"
+#include "tables/views.h"
 
 #include <prudence/stats.h>
 #include <prudence/structure.h>
 
 #include "os/os.h"
-#include "structures/waiting.h"
+#include "tables/waiting.h"
 
 enum { FIRST_FREE, FIRST_USED, FIRST_LEFT, FIRST_LOOKED_AT };
 

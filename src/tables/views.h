@@ -10,13 +10,13 @@
  * bits, the order (the logarithm of the number of words). A reader takes both in one load, so they
  * always match.
  */
-#ifndef STRUCTURES_VIEWS_H
-#define STRUCTURES_VIEWS_H
+#ifndef TABLES_VIEWS_H
+#define TABLES_VIEWS_H
 
 #include <prudence/rcu.h>
 
 #include "base/base.h"
-#include "structures/own_cache.h"
+#include "tables/own_cache.h"
 
 #define VIEW_ORDER_MASK  ((uintptr_t)63)
 #define VIEW_ORDER_SMALL 6u /* the smallest order */
@@ -98,4 +98,4 @@ static inline uintptr_t *view_words(uintptr_t view)
     return (uintptr_t *)(view & ~VIEW_ORDER_MASK);
 }
 
-#endif /* STRUCTURES_VIEWS_H */
+#endif /* TABLES_VIEWS_H */

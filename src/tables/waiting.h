@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells functions of tables whether they may wait for readers, as destroying a cache does. */
-#ifndef STRUCTURES_WAITING_H
-#define STRUCTURES_WAITING_H
+#ifndef TABLES_WAITING_H
+#define TABLES_WAITING_H
 
 #include <prudence/structure.h>
 
@@ -17,4 +17,4 @@ static inline int waiting_error(const char *what, const char *of, const char *na
     return prudence_domain_may_wait(domain, what, of, name, caller);
 }
 
-#endif /* STRUCTURES_WAITING_H */
+#endif /* TABLES_WAITING_H */

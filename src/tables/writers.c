@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The lists of tables, and the word that stops their writers (writers.h). */
-#include "structures/writers.h"
+#include "tables/writers.h"
 
 #include <prudence/prudence.h>
 

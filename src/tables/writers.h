@@ -8,7 +8,7 @@
  * and waits until each is free. The writer's compare-and-swap and check are seq-cst, and a full
  * fence follows fork's store, so at least one side sees the other. A writer that sees the fork has
  * changed nothing yet; the writer unlocks and waits. A child that was copied in between has the
- * lock but not the thread that holds it, so the child clears all such locks (structures/fork.c).
+ * lock but not the thread that holds it, so the child clears all such locks (tables/fork.c).
  *
  * Writers that lock nodes of an ordered map, which has too many nodes to look at, are counted in
  * the map before they lock the first. The same argument holds with the count in place of the lock:
@@ -18,8 +18,8 @@
  * check. Fork, which waits for the first lock, finds the others later in its order, or they are
  * released before the first.
  */
-#ifndef STRUCTURES_WRITERS_H
-#define STRUCTURES_WRITERS_H
+#ifndef TABLES_WRITERS_H
+#define TABLES_WRITERS_H
 
 #include "base/list.h"
 #include "os/os.h"
@@ -53,4 +53,4 @@ void tables_remove(struct list *table);
  * nothing held, when a table's memory is freed. */
 void tables_trim(void);
 
-#endif /* STRUCTURES_WRITERS_H */
+#endif /* TABLES_WRITERS_H */

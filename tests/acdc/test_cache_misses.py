@@ -27,10 +27,10 @@ loader.exec_module(count)
 FILE = """desc: D1 cache: 32768 B
 cmd: acdc
 events: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw
-fl=/home/prudence/src/scm/expire.c
+fl=/home/prudence/src/shortterm/expire.c
 fn=expired_take
 10 100 0 0 9 3 1 8 2 1
-fl=/home/prudence/src/slab/node.c
+fl=/home/prudence/src/core/slab/node.c
 fn=refill
 20 100 0 0 9 5 0 8 4 3
 fl=/home/prudence/programs/acdc/mutator.c

@@ -10,8 +10,8 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "rcu/callback_life.h"
-#include "rcu/callback_queue.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_queue.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"

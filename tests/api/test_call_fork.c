@@ -11,8 +11,8 @@
 #include <prudence/call.h>
 #include <prudence/rcu.h>
 
-#include "rcu/callback_life.h"
-#include "rcu/callback_queue.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_queue.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/settle.h"

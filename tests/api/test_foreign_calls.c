@@ -20,8 +20,8 @@
 
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
-#include "rcu/callback_queue.h"
-#include "debug/guard.h"
+#include "toolkit/callbacks/callback_queue.h"
+#include "guard/guard.h"
 #include "heap/heap.h"
 #include "slab/all_caches.h"
 #include "support/gp_child.h"

@@ -21,12 +21,12 @@
 #include <prudence/scm.h>
 
 #include "heap/cold.h"
-#include "rcu/callback_life.h"
-#include "rcu/callback_queue.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_queue.h"
 #include "gp/user/domain.h"
 #include "posix.h"
-#include "rcu/callback_wait.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_wait.h"
+#include "toolkit/callbacks/callback_worker.h"
 #include "slab/reclaim/limit.h"
 #include "slab/preflush.h"
 #include "support/slab_test.h"

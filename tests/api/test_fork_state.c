@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks the table of the process's state (runtime/fork.h). The test brings each part into a state
+ * Walks the table of the process's state (process/fork.h). The test brings each part into a state
  * that involves other threads, then forks; the child finds no trace of them. Every part has a row
  * here.
  *
@@ -24,11 +24,11 @@
 #include <prudence/urcu-compat/urcu/flavor.h>
 
 #include "gp/user/domain.h"
-#include "runtime/fork.h"
+#include "process/fork.h"
 #include "heap/heap.h"
 #include "heap/nested.h"
 #include "slab/reclaim/limit.h"
-#include "structures/writers.h"
+#include "tables/writers.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"

@@ -19,7 +19,7 @@
 #include <prudence/stats.h>
 #include <prudence/structure.h>
 
-#include "gp/user/hazard_slots.h"
+#include "toolkit/domains/hazard_slots.h"
 #include "support/handler_steps.h"
 
 #define MANY 1100 /* domains; more than a first table has room for */

@@ -21,8 +21,8 @@
 #include <urcu/urcu-qsbr.h>
 #include <urcu.h> /* last, because it defines the names without a flavour */
 
-#include "rcu/callback_queue.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_queue.h"
+#include "toolkit/callbacks/callback_worker.h"
 #include "support/gp_child.h"
 
 /* A callback that blocks until the test lets it return. */

@@ -23,7 +23,7 @@
 
 #include "fuzz/fuzz.h"
 #include "report.h"
-#include "runtime/options.h"
+#include "process/options.h"
 
 __extension__ typedef unsigned __int128 wide;
 

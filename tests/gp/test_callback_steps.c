@@ -9,11 +9,11 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "rcu/callback_life.h"
-#include "rcu/callback_queue.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_queue.h"
 #include "gp/user/domain.h"
-#include "rcu/callback_wait.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_wait.h"
+#include "toolkit/callbacks/callback_worker.h"
 #include "support/patience.h"
 #include "support/step.h"
 #include "support/suite.h"

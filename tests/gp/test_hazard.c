@@ -11,7 +11,7 @@
 #include <prudence/hazard.h>
 #include <prudence/rcu.h>
 
-#include "gp/user/hazard_names.h"
+#include "toolkit/domains/hazard_names.h"
 #include "gp/user/reader_exit.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"

@@ -7,7 +7,7 @@
 #include <prudence/hazard.h>
 #include <prudence/rcu.h>
 
-#include "gp/user/hazard_slots.h"
+#include "toolkit/domains/hazard_slots.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"

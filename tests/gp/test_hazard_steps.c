@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include <prudence/hazard.h>
 
-#include "gp/user/hazard_slots.h"
+#include "toolkit/domains/hazard_slots.h"
 #include "support/step.h"
 #include "support/suite.h"
 #include "support/threads.h"

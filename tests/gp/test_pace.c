@@ -10,12 +10,12 @@
 #include <stdint.h>
 #include "support/suite.h"
 
-#include "rcu/callback_life.h"
-#include "rcu/callback_queue.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_queue.h"
 #include "gp/user/domain.h"
 #include "os/posix/posix.h"
-#include "rcu/callback_wait.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_wait.h"
+#include "toolkit/callbacks/callback_worker.h"
 #include "support/gp_reader.h"
 
 #define MUCH     ((size_t)1 << 20) /* bytes; more than may be pending before the worker looks */

@@ -8,7 +8,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/user/srcu.h"
+#include "toolkit/domains/srcu.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"

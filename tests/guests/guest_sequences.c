@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define TRIES      20
-#define UNDECIDED  "could not be tested" /* src/os/posix/percpu.c */
+#define UNDECIDED  "could not be tested" /* src/core/os/posix/percpu.c */
 #define ASKED_MOST '5'
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/careful_open.h"
-#include "runtime/option_file.h"
+#include "observe/careful_open.h"
+#include "observe/option_file.h"
 
 #define SOMEBODY 54321
 #define WRITES   (O_WRONLY | O_CREAT)

@@ -13,7 +13,7 @@
 #include <prudence/hazard.h>
 #include <prudence/rcu.h>
 
-#include "gp/user/hazard_names.h"
+#include "toolkit/domains/hazard_names.h"
 #include "support/gp_child.h"
 
 struct item {

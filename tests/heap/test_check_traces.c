@@ -6,7 +6,7 @@
  */
 #include <pthread.h>
 
-#include "debug/stack_depot.h"
+#include "guard/stack_depot.h"
 #include "support/slab_test.h"
 
 #define CODE_MAX 256 /* bytes; more than any of the functions below has */

@@ -10,7 +10,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-#include "debug/quarantine.h"
+#include "guard/quarantine.h"
 #include "slab/gate.h"
 #include "support/patience.h"
 #include "support/slab_test.h"

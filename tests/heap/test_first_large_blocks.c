@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "debug/annotate.h"
-#include "debug/large_guard.h"
+#include "guard/annotate.h"
+#include "guard/large_guard.h"
 #include "slab/extension.h"
 #include "support/lockable.h"
 #include "support/slab_test.h"

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "debug/guard.h"
+#include "guard/guard.h"
 #include "support/patience.h"
 #include "support/slab_test.h"
 

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "debug/guard.h"
+#include "guard/guard.h"
 #include "support/slab_test.h"
 
 #define INTERVAL 100

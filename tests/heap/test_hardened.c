@@ -10,8 +10,8 @@
  */
 #include <unistd.h>
 
-#include "debug/annotate.h"
-#include "debug/red_zones.h"
+#include "guard/annotate.h"
+#include "guard/red_zones.h"
 #include "posix.h"
 #include "support/slab_test.h"
 #include "support/threads.h"

@@ -5,11 +5,11 @@
  */
 #include <pthread.h>
 
-#include "debug/check.h"
+#include "guard/check.h"
 #include "gp/user/mode.h"
 #include "gp/user/stall.h"
-#include "runtime/options.h"
-#include "runtime/spelling.h"
+#include "process/options.h"
+#include "process/spelling.h"
 #include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/wait.h"
 #include "support/slab_test.h"

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "debug/check.h"
+#include "guard/check.h"
 #include "gp/user/mode.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/ceiling.h"

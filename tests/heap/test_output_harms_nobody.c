@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #include "heap/heap.h"
-#include "runtime/fork.h"
+#include "process/fork.h"
 #include "slab/all_caches.h"
 #include "support/directory.h"
 #include "support/gp_child.h"

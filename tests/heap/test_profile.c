@@ -18,13 +18,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "debug/profile.h"
-#include "debug/profile_sites.h"
-#include "debug/stack_depot.h"
+#include "observe/profile.h"
+#include "observe/profile_sites.h"
+#include "guard/stack_depot.h"
 #include "heap/cold.h"
 #include "heap/malloc.h"
 #include "os/posix/unwind.h"
-#include "runtime/option_file.h"
+#include "observe/option_file.h"
 #include "support/gp_child.h"
 #include "support/threads.h"
 

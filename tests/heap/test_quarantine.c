@@ -7,7 +7,7 @@
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
  */
-#include "debug/quarantine.h"
+#include "guard/quarantine.h"
 #include "support/slab_test.h"
 
 #define LIMIT 4096 /* 64 objects of 64 bytes */

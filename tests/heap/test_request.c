@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gp/user/stall.h"
-#include "runtime/request.h"
+#include "observe/request.h"
 
 #define TICKET 77u
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "gp/user/domain.h"
-#include "runtime/output.h"
+#include "observe/output.h"
 #include "support/gp_reader.h"
 
 #define CACHES 10

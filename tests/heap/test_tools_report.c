@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "debug/annotate.h"
+#include "guard/annotate.h"
 #include "support/deep.h"
 #include "support/slab_test.h"
 #include "support/threads.h"

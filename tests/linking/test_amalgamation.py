@@ -77,10 +77,10 @@ class Amalgamation(unittest.TestCase):
         call(CC, "-O0", *WARNINGS, "-c", cls.folder / "prudence.c", "-o", cls.folder / "prudence.o")
 
     def test_names(self):
-        core = {name for name in names(BUILD / "members/core.o") if not name.startswith(("prudence_private_", "_."))}
+        library = {name for name in names(BUILD / "members/library.o") if not name.startswith(("prudence_private_", "_."))}
         found = names(self.folder / "prudence.o")
-        self.assertEqual({name for name, visibility in found.items() if visibility == "DEFAULT"}, core)
-        self.assertGreater(len(core), 100)
+        self.assertEqual({name for name, visibility in found.items() if visibility == "DEFAULT"}, library)
+        self.assertGreater(len(library), 100)
         private = {name for name, visibility in found.items() if visibility == "HIDDEN"}
         self.assertEqual({name for name in private if not name.startswith("prudence_")}, set())
 
@@ -134,7 +134,7 @@ class Amalgamation(unittest.TestCase):
         renamed = self.folder / "names.h"
         renamed.write_text("".join(re.findall(r"^#define \w+ prudence_private_\w+\n", self.source, re.M)))
         flags = ["-O1", "-g", "-include", renamed]
-        flags += [f"-I{folder}" for folder in (self.folder, ROOT / "include", ROOT / "tests", ROOT / "src", ROOT / "src/os/posix", ROOT / "src/gp/user")]
+        flags += [f"-I{folder}" for folder in (self.folder, ROOT / "include", ROOT / "tests", *(ROOT / folder for folder in ("src", "src/core", "src/core/os/posix", "src/core/gp/user")))]
         library = self.folder / "optimized.o"
         call("gcc", "-O2", "-c", self.folder / "prudence.c", "-o", library)
         support = []

@@ -178,8 +178,8 @@ class Inline(unittest.TestCase):
         archive, renamed = folder / "libprudence.a", folder / "inline.c.o"
         shutil.copy(INTERNAL, archive)
         self.call("gcc", "-O2", "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec",
-                  f"-I{self.headers_of(layout)}", f"-I{ROOT}/src", f"-I{ROOT}/src/os/posix", f"-I{ROOT}/src/gp/user",
-                  "-c", ROOT / "src/heap/inline.c", "-o", renamed)
+                  f"-I{self.headers_of(layout)}", f"-I{ROOT}/src", f"-I{ROOT}/src/core", f"-I{ROOT}/src/core/os/posix", f"-I{ROOT}/src/core/gp/user",
+                  "-c", ROOT / "src/core/heap/inline.c", "-o", renamed)
         self.call("ar", "r", archive, renamed)
         self.call("gcc", "-shared", "-Wl,-soname,libprudence.so.0", "-Wl,-z,nodelete",
                   f"-Wl,--version-script={ROOT}/cmake/prudence.map", "-Wl,--whole-archive", archive,
@@ -227,8 +227,8 @@ class Inline(unittest.TestCase):
             old, new = change
             self.assertEqual(text.count(old), 1, change)
             header.write_text(text.replace(old, "uint64_t more; " + old if ";" in old else new))
-            said = self.call("gcc", f"-I{include}", f"-I{ROOT}/src", f"-I{ROOT}/src/os/posix",
-                             f"-I{ROOT}/src/gp/user", "-fsyntax-only", ROOT / "src/heap/inline.c", fails=True)
+            said = self.call("gcc", f"-I{include}", f"-I{ROOT}/src", f"-I{ROOT}/src/core", f"-I{ROOT}/src/core/os/posix",
+                             f"-I{ROOT}/src/core/gp/user", "-fsyntax-only", ROOT / "src/core/heap/inline.c", fails=True)
             self.assertIn("static assertion failed", said)
 
     # ---------------------------------------------------------------------------------------- plugins

@@ -22,8 +22,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC = BUILD / "libprudence.so", BUILD / "libprudence-malloc.so"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
-MEMBERS = {"core", "structures", "scm", "urcu"}
-USES = {"TABLES": "structures", "SCM": "scm", "URCU": "urcu"}
+MEMBERS = {"library", "tables", "shortterm", "urcu"}
+USES = {"TABLES": "tables", "SCM": "shortterm", "URCU": "urcu"}
 ALL = tuple(f"-DUSES_{use}" for use in USES)
 EXECUTABLES = ("-fPIE", "-pie"), ("-fno-pie", "-no-pie"), ("-fno-pie", "-static"), ("-fPIE", "-static-pie")
 # Smaller by at least that much without the three: 142 KB were measured.
@@ -107,14 +107,14 @@ class Members(unittest.TestCase):
             self.assertNotRegex(call("readelf", "-sW", library), r"\bIFUNC\b")
 
     def test_private_names(self):
-        """What members share is hidden, has a prefix, and is all that is hidden; only the core defines such names."""
+        """What members share is hidden, has a prefix, and is all that is hidden; only the main one defines such names."""
         for member in MEMBERS:
             table = call("readelf", "-sW", STATIC)
             part = re.search(rf"^File: .+\({member}\.o\)\n(.*?)(?:^File: |\Z)", table, re.M | re.S)[1]
             defined = re.findall(r"(?:GLOBAL|WEAK) +HIDDEN +\d+ (\S+)", part)
             others = {name for name in defined if not name.startswith("prudence_private_")} - {"_.stapsdt.base"}
             self.assertEqual(others, set(), member)
-            self.assertEqual(bool(set(defined) - {"_.stapsdt.base"}), member == "core", member)
+            self.assertEqual(bool(set(defined) - {"_.stapsdt.base"}), member == "library", member)
 
     def linked_members(self, library, *words):
         listing = self.folder / "map"
@@ -126,7 +126,7 @@ class Members(unittest.TestCase):
             for count in range(len(USES) + 1):
                 for uses in itertools.combinations(USES, count):
                     found = self.linked_members(library, "-DWHEN_MAIN", *(f"-DUSES_{use}" for use in uses))
-                    self.assertEqual(found & MEMBERS, {"core", *(USES[use] for use in uses)}, (library.name, uses))
+                    self.assertEqual(found & MEMBERS, {"library", *(USES[use] for use in uses)}, (library.name, uses))
 
     def test_a_program_that_allocates_is_smaller(self):
         user = self.written("user.c", "#include <prudence/prudence.h>\n"
@@ -184,7 +184,7 @@ class Members(unittest.TestCase):
     # ----------------------------------------------------------------------------------- order of locks
 
     def test_two_parts_of_one_place(self):
-        program = self.build(f"-I{ROOT}/src", f"-I{ROOT}/src/os/posix", "-Wl,-u,tables_fork_part",
+        program = self.build(f"-I{ROOT}/src", f"-I{ROOT}/src/core", f"-I{ROOT}/src/core/os/posix", "-Wl,-u,tables_fork_part",
                              BUILD / "tests/libprudence_internal.a", source=self.written("clash.c", CLASH))
         self.assertRegex(call(program, status=-6), "two parts of fork, '.*', have one place in the order of locks")
 

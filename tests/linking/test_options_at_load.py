@@ -4,7 +4,7 @@
 """Programs start and end with every option, and with every pair of options: preloaded, static, loaded late.
 
 An option may want what is not possible yet where options are read: inside the dynamic loader's first
-malloc, or before a static program's unwinder is ready (src/runtime/process.c)."""
+malloc, or before a static program's unwinder is ready (src/core/process/process.c)."""
 
 import itertools
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Pins that move to the newest epoch (prudence_epoch_repin), and functions that tell a thread that it is in the way
-(src/gp/user/kick.c).
+(src/core/gp/user/kick.c).
 
 The first part has the words of test_grace_period.py. In the second, kick = 1 while the thread's function is set, kicking counts
 the threads that are calling, kicked = 1 once the section was told of; gone is the observer's: the owner went on.

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Hazard pointers: names, sifting, whole grace periods by what was named, claims, and the mode (src/gp/user/hazard*.c).
+"""Hazard pointers: names, sifting, whole grace periods by what was named, claims, and the mode (src/core/gp/user/hazard*.c).
 
 Memory and property as in test_grace_period.py: p = 1 while the object can be reached. name[i] is reader i's slot: 1 names the
 object, 2 another one, 0 nothing. fenced is what readers look at, mode what threads that sift look at.
@@ -88,7 +88,7 @@ def other_name():
     return Thread('reader0', [protect()[:-1], store('name[0]', 2)])
 
 
-# ---------------------------------------------- from a section to a name (sets, src/gp/user/set.c)
+# ---------------------------------------------- from a section to a name (sets, src/toolkit/domains/set.c)
 def mover(leaves_first=False):
     """Finds the object in a section, names it, leaves the section, and goes on."""
     use, leave, write = check('not freed', UAF), store('word[0]', 0), store('name[0]', 1)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Readers that are parked while they stay outside, so that no scan looks at them (src/gp/user/parking.c).
+"""Readers that are parked while they stay outside, so that no scan looks at them (src/core/gp/user/parking.c).
 
 One reader's slot: word; attention (1: parked, so an entry goes the slow way); and in its chunk's summary the
 two bits of `state`: 1, scans look at it; 2, touched: it was woken since the parker began.  Memory and

@@ -30,13 +30,13 @@ SKIPPED = 77
 CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'hold', 'structure', 'hash', 'map', 'map_values',
                                                                'hash_values', 'routes')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
-EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rcu').glob('callback_*.c')), ROOT / 'src/runtime/domains.c',
-            *sorted((ROOT / 'src/slab').rglob('*.c')),
-            *(path for path in sorted((ROOT / 'src/structures').glob('*.c')) if path.stem not in ('views', 'bindings')),
-            *(ROOT / f'src/os/posix/{name}.c'
+EXPLORED = [*sorted((ROOT / 'src/core/gp/user').glob('*.c')), *sorted((ROOT / 'src/toolkit/callbacks').glob('callback_*.c')), ROOT / 'src/whole/domains.c',
+            *sorted((ROOT / 'src/core/slab').rglob('*.c')),
+            *(path for path in sorted((ROOT / 'src/tables').glob('*.c')) if path.stem not in ('views', 'bindings')),
+            *(ROOT / f'src/core/os/posix/{name}.c'
               for name in ('carry', 'copy', 'hold', 'lock', 'locked', 'membarrier', 'percpu', 'rseq_area', 'race_detector', 'valid_attr')),
             ROOT / 'tests/model/source/caches.c', *CASES]
-INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/user', 'tests/model/source']
+INCLUDES = ['include', 'src', 'src/core', 'src/core/os/posix', 'src/core/gp/user', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']
 # The explorer itself is not explored, but sees the headers as the explored sources do.
 PLAIN = ['-D__SANITIZE_THREAD__=1', '-U_FORTIFY_SOURCE']

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""srcu (src/gp/user/srcu.c): counters in two roles, changed so that one of them only falls.
+"""srcu (src/toolkit/domains/srcu.c): counters in two roles, changed so that one of them only falls.
 
 count[role] of one CPU; `changes`, whose lowest bit is the current role; empty[role], the greatest goal
 since which the counter was found at 0; the rest as in test_grace_period.py.  A case holds if no reader

@@ -53,7 +53,7 @@ class Git(Program):
         self.assertEqual(self.git(ours, *clone, *log),
                          self.git(self.run_plain, "-C", self.data / "plain", *log))
         self.git(ours, *clone, "grep", "-q", "-e", "prudence")
-        self.git(ours, *clone, "blame", "src/slab/node.c")
+        self.git(ours, *clone, "blame", "src/core/slab/node.c")
         for place in ("history", "plain"):
             self.git(ours, "-C", self.data / place, "status", "--porcelain")
         self.git(ours, *clone, "checkout", "-q", "HEAD~10")

@@ -86,7 +86,7 @@ class Bindings(unittest.TestCase):
         types = {name for name in types - PRIVATE_TYPES if not name.endswith("_")}
         self.assertGreater(len(types), 30)
         self.assertEqual({name for name in types if not library.prudence_sizeof(name.encode())}, set())
-        table = set(re.findall(r"^    (?:TYPE|STRUCTURE)\((\w+)\)", (ROOT / "src/runtime/sizes.c").read_text(), re.M))
+        table = set(re.findall(r"^    (?:TYPE|STRUCTURE)\((\w+)\)", (ROOT / "src/whole/sizes.c").read_text(), re.M))
         self.assertEqual(table, types)
         self.assertEqual((library.prudence_sizeof(b"prudence_list"), library.prudence_alignof(b"prudence_list")), (16, 8))
         self.assertEqual(library.prudence_sizeof(b"prudence_nothing") + library.prudence_alignof(None), 0)

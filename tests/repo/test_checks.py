@@ -22,13 +22,13 @@ CLEAN = {
     "include/prudence/prudence.h": MIT + "#include <stddef.h>\n#include <prudence/version.h>\n",
     "include/prudence/version.h": MIT + "#define PRUDENCE_VERSION 1\n",
     "include/prudence/stats.h": MIT + "#include <stdio.h>\n",
-    "src/base/bits.h": DUAL + "#include <stdint.h>\n",
-    "src/os/os.h": DUAL + '#include "base/bits.h"\n',
-    "src/os/posix/page.h": MIT + '#include <pthread.h>\n#include "base/bits.h"\n',
-    "src/gp/gp.h": DUAL + '#include "os/os.h"\n',
-    "src/slab/slab.h": DUAL + '#include <prudence/prudence.h>\n#include "page.h"\n#include "gp/gp.h"\n',
-    "src/slab/slab.c": DUAL + '#include "slab.h"\n\nint slab_half(int n)\n{\n    return n / 2;\n}\n',
-    "src/heap/heap.c": MIT + '#include <stdlib.h>\n#include <prudence/stats.h>\n#include "slab/slab.h"\n',
+    "src/core/base/bits.h": DUAL + "#include <stdint.h>\n",
+    "src/core/os/os.h": DUAL + '#include "base/bits.h"\n',
+    "src/core/os/posix/page.h": MIT + '#include <pthread.h>\n#include "base/bits.h"\n',
+    "src/core/gp/gp.h": DUAL + '#include "os/os.h"\n',
+    "src/core/slab/slab.h": DUAL + '#include <prudence/prudence.h>\n#include "page.h"\n#include "gp/gp.h"\n',
+    "src/core/slab/slab.c": DUAL + '#include "slab.h"\n\nint slab_half(int n)\n{\n    return n / 2;\n}\n',
+    "src/core/heap/heap.c": MIT + '#include <stdlib.h>\n#include <prudence/stats.h>\n#include "slab/slab.h"\n',
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
     "docs/README.md": "# Documentation\n\n## How-to guides\n\n[install](how-to/install.md)\n\n"
                       "## Reference\n\n[options](reference/options.md#bytes)\n",
@@ -50,8 +50,8 @@ class Check(unittest.TestCase):
         self.write("build/compile_commands.json", json.dumps([{
             "directory": str(self.root),
             "file": str(self.root / name),
-            "command": f"cc -std=gnu11 -Iinclude -Isrc -Isrc/os/posix -c {self.root / name}",
-        } for name in ("src/slab/slab.c", "src/heap/heap.c")]))
+            "command": f"cc -std=gnu11 -Iinclude -Isrc -Isrc/core -Isrc/core/os/posix -c {self.root / name}",
+        } for name in ("src/core/slab/slab.c", "src/core/heap/heap.c")]))
 
     def write(self, name, text):
         path = self.root / name
@@ -90,37 +90,41 @@ class Layers(Check):
         self.fails("check-layers", "0 files")
 
     def test_include_of_a_layer_above(self):
-        self.breaks("src/gp/gp.h", '#include "slab/slab.h"')
+        self.breaks("src/core/gp/gp.h", '#include "slab/slab.h"')
 
     def test_include_of_a_layer_above_through_its_own_folder(self):
-        self.breaks("src/base/bits.h", '#include "../slab/slab.h"')
+        self.breaks("src/core/base/bits.h", '#include "../slab/slab.h"')
+
+    def test_include_of_another_part_in_the_core(self):
+        for part in ("guard/check.h", "observe/stats.h", "toolkit/domains/srcu.h", "tables/hash.h", "shortterm/scm.h", "whole/parts.h"):
+            self.breaks("src/core/heap/heap.c", f'#include "{part}"')
 
     def test_include_of_the_os_shim_from_base(self):
-        self.breaks("src/base/bits.h", '#include "page.h"')
+        self.breaks("src/core/base/bits.h", '#include "page.h"')
 
     def test_include_of_a_missing_file_above(self):
-        self.breaks("src/slab/slab.h", '#  include "heap/missing.h"')
+        self.breaks("src/core/slab/slab.h", '#  include "heap/missing.h"')
 
     def test_libc_in_slab(self):
-        self.breaks("src/slab/slab.h", "#include <string.h>")
+        self.breaks("src/core/slab/slab.h", "#include <string.h>")
 
     def test_libc_in_base_in_quotes(self):
-        self.breaks("src/base/bits.h", '#include "errno.h"')
+        self.breaks("src/core/base/bits.h", '#include "errno.h"')
 
     def test_libc_in_slab_through_a_public_header(self):
-        self.breaks("src/slab/slab.h", "#include <prudence/stats.h>")
+        self.breaks("src/core/slab/slab.h", "#include <prudence/stats.h>")
 
     def test_kernel_question_in_slab(self):
-        self.breaks("src/slab/slab.h", "#ifdef __KERNEL__\n#endif")
+        self.breaks("src/core/slab/slab.h", "#ifdef __KERNEL__\n#endif")
 
     def test_public_header_with_posix(self):
         self.breaks("include/prudence/stats.h", "#include <pthread.h>")
 
     def test_public_header_with_a_private_one(self):
-        self.breaks("include/prudence/stats.h", '#include "../../src/base/bits.h"')
+        self.breaks("include/prudence/stats.h", '#include "../../src/core/base/bits.h"')
 
     def test_include_of_a_macro(self):
-        self.breaks("src/heap/heap.c", "#include HEADER")
+        self.breaks("src/core/heap/heap.c", "#include HEADER")
 
     def test_unknown_layer(self):
         self.breaks("src/misc/misc.c", "", "src/misc/misc.c:1:")
@@ -128,11 +132,11 @@ class Layers(Check):
     def test_file_outside_the_layers(self):
         self.breaks("src/misc.c", "", "src/misc.c:1:")
 
-    def test_structures_with_a_private_header(self):
-        self.breaks("src/structures/table.c", '#include "heap/heap.h"')
+    def test_tables_with_a_private_header(self):
+        self.breaks("src/tables/table.c", '#include "heap/heap.h"')
 
-    def test_structures_with_what_they_stand_on(self):
-        self.write("src/structures/table.c", MIT + '#include <prudence/stats.h>\n#include "page.h"\n#include "base/bits.h"\n')
+    def test_tables_with_what_they_stand_on(self):
+        self.write("src/tables/table.c", MIT + '#include <prudence/stats.h>\n#include "page.h"\n#include "base/bits.h"\n')
         self.passes("check-layers")
 
     def test_docs_list_other_layers(self):
@@ -144,7 +148,7 @@ class Layers(Check):
         self.passes("check-layers")
 
     def test_comments_do_not_count(self):
-        self.write("src/base/bits.h", DUAL + '/*\n#include "slab/slab.h"\n*/\n// #include <stdio.h>\n')
+        self.write("src/core/base/bits.h", DUAL + '/*\n#include "slab/slab.h"\n*/\n// #include <stdio.h>\n')
         self.passes("check-layers")
 
 
@@ -153,9 +157,9 @@ class Calls(Check):
 
     def setUp(self):
         super().setUp()
-        self.compile("slab/node", "int node(void) { return 1; }")
-        self.compile("slab/alloc", "int node(void); int alloc(void) { return node(); }")
-        self.compile("heap/malloc", "int alloc(void); int heap(void) { return alloc(); }")
+        self.compile("core/slab/node", "int node(void) { return 1; }")
+        self.compile("core/slab/alloc", "int node(void); int alloc(void) { return node(); }")
+        self.compile("core/heap/malloc", "int alloc(void); int heap(void) { return alloc(); }")
 
     def compile(self, name, text):
         target = self.root / f"build/CMakeFiles/prudence_objects.dir/src/{name}.c.o"
@@ -170,44 +174,44 @@ class Calls(Check):
         self.passes("check-calls", self.root / "build", self.root)
 
     def test_call_of_a_layer_above(self):
-        self.compile("slab/node", "int heap(void); int node(void) { return heap(); }")
-        self.fails_alone("src/slab/node.c: uses heap of src/heap/malloc.c, a layer above")
+        self.compile("core/slab/node", "int heap(void); int node(void) { return heap(); }")
+        self.fails_alone("src/core/slab/node.c: uses heap of src/core/heap/malloc.c, a layer above")
 
     def test_table_that_names_a_layer_above(self):
-        self.compile("slab/node", "int heap(void); int (*const table[])(void) = {heap}; int node(void) { return 1; }")
-        self.fails_alone("src/slab/node.c: uses heap of src/heap/malloc.c, a layer above")
+        self.compile("core/slab/node", "int heap(void); int (*const table[])(void) = {heap}; int node(void) { return 1; }")
+        self.fails_alone("src/core/slab/node.c: uses heap of src/core/heap/malloc.c, a layer above")
 
     def test_table_of_the_program(self):
-        self.compile("heap/malloc", "int alloc(void); int (*const slab_extensions[])(void) = {alloc};")
-        self.compile("slab/node", "extern int (*const slab_extensions[])(void); int node(void) { return slab_extensions[0](); }")
+        self.compile("core/heap/malloc", "int alloc(void); int (*const slab_extensions[])(void) = {alloc};")
+        self.compile("core/slab/node", "extern int (*const slab_extensions[])(void); int node(void) { return slab_extensions[0](); }")
         self.passes("check-calls", self.root / "build", self.root)
 
-    def test_private_name_in_structures(self):
-        self.compile("structures/table", "int alloc(void); int table(void) { return alloc(); }")
-        self.fails_alone("src/structures/table.c: uses alloc of src/slab/alloc.c, which is not public")
+    def test_private_name_in_tables(self):
+        self.compile("tables/table", "int alloc(void); int table(void) { return alloc(); }")
+        self.fails_alone("src/tables/table.c: uses alloc of src/core/slab/alloc.c, which is not public")
 
-    def test_public_name_in_structures(self):
-        self.compile("structures/table", "int alloc(void); int table(void) { return alloc(); }")
+    def test_public_name_in_tables(self):
+        self.compile("tables/table", "int alloc(void); int table(void) { return alloc(); }")
         self.write("cmake/exported-symbols.txt", "alloc\n")
         self.passes("check-calls", self.root / "build", self.root)
 
-    def test_core_that_names_a_member(self):
-        self.compile("scm/scm", "int scm(void) { return 1; }")
-        self.compile("runtime/fork", "int scm(void); int prepare(void) { return scm(); }")
-        self.fails_alone("src/runtime/fork.c: uses scm of src/scm/scm.c, a member that the program may lack")
+    def test_call_of_a_member(self):
+        self.compile("shortterm/scm", "int scm(void) { return 1; }")
+        self.compile("observe/dump", "int scm(void); int dump(void) { return scm(); }")
+        self.fails_alone("src/observe/dump.c: uses scm of src/shortterm/scm.c, a member that the program may lack")
 
     def test_circle(self):
-        self.compile("slab/node", "int alloc(void); int node(void) { return alloc(); }")
-        self.fails_alone("is in a circle", "slab/alloc.c > slab/node.c (node)", "slab/node.c > slab/alloc.c (alloc)")
+        self.compile("core/slab/node", "int alloc(void); int node(void) { return alloc(); }")
+        self.fails_alone("is in a circle", "core/slab/alloc.c > core/slab/node.c (node)", "core/slab/node.c > core/slab/alloc.c (alloc)")
 
     def test_function_that_is_set_at_run_time(self):
-        self.compile("slab/node", "int (*above)(void);\nint node(void) { return above(); }")
-        self.fails_alone("src/slab/node.c:2: above: whom does it call?")
+        self.compile("core/slab/node", "int (*above)(void);\nint node(void) { return above(); }")
+        self.fails_alone("src/core/slab/node.c:2: above: whom does it call?")
 
     def test_table_that_is_set_at_run_time(self):
-        self.compile("slab/node", "struct above {\n    int (*call)(void);\n};\nconst struct above *above;\n"
+        self.compile("core/slab/node", "struct above {\n    int (*call)(void);\n};\nconst struct above *above;\n"
                                   "int node(void) { return above->call(); }")
-        self.fails_alone("src/slab/node.c:5: above: whom does it call?")
+        self.fails_alone("src/core/slab/node.c:5: above: whom does it call?")
 
     def test_nothing_built(self):
         shutil.rmtree(self.root / "build")
@@ -221,19 +225,19 @@ class Names(Check):
         self.passes("check-names")
 
     def test_functions_of_other_names(self):
-        self.write("src/heap/heap.c", MIT + self.FUNCTION.format("some") + self.FUNCTION.format("other"))
+        self.write("src/core/heap/heap.c", MIT + self.FUNCTION.format("some") + self.FUNCTION.format("other"))
         self.fails("check-names", "33.3 % of 3 functions")
 
     def test_functions_that_an_interface_names(self):
-        self.write("src/heap/heap.c", MIT + self.FUNCTION.format("some") + self.FUNCTION.format("other"))
-        self.write("src/gp/gp.h", CLEAN["src/gp/gp.h"] + "int some(int n);\n")
+        self.write("src/core/heap/heap.c", MIT + self.FUNCTION.format("some") + self.FUNCTION.format("other"))
+        self.write("src/core/gp/gp.h", CLEAN["src/core/gp/gp.h"] + "int some(int n);\n")
         self.write("cmake/exported-symbols.txt", "other\n")
         self.passes("check-names")
 
     def test_statics_that_share_their_names(self):
         statics = "".join("static " + self.FUNCTION.format(f"name{i}") for i in range(1000))
-        self.write("src/heap/heap.c", MIT + statics)
-        self.write("src/os/posix/large.c", MIT + statics)
+        self.write("src/core/heap/heap.c", MIT + statics)
+        self.write("src/core/os/posix/large.c", MIT + statics)
         self.fails("check-names", "1000 names are shared")
 
     def test_no_functions(self):
@@ -257,10 +261,10 @@ class Size(Check):
         self.passes("check-size", "--check", self.root)
 
     def test_joined_lines_count_like_others(self):
-        joined = self.row("src/slab", "C", "src/slab/slab.c", self.JOINED)
+        joined = self.row("src/guard", "C", "src/guard/guard.c", self.JOINED)
         self.assertEqual(joined["max"], 7)
         for layout in (self.SPLIT, "/* clang-format off */\n" + self.JOINED):
-            split = self.row("src/slab", "C", "src/slab/slab.c", layout)
+            split = self.row("src/guard", "C", "src/guard/guard.c", layout)
             self.assertEqual((split["code"], split["max"]), (joined["code"], joined["max"]))
 
     def test_statements_of_python_count_like_others(self):
@@ -272,8 +276,8 @@ class Size(Check):
 
     def test_a_part_is_a_folder(self):
         rows = self.rows()
-        self.assertEqual(rows["src/slab", "C"]["files"], 2)
-        self.assertEqual(rows["src/slab", "C"]["largest file"], "src/slab/slab.c")
+        self.assertEqual(rows["src/core", "C"]["files"], 7)
+        self.assertEqual(rows["src/core", "C"]["largest file"], "src/core/slab/slab.c")
         self.assertEqual(rows["tools", "shell"]["files"], 1)
         self.assertEqual(rows["docs/how-to", "pages"]["code"], len(CLEAN["docs/how-to/install.md"].split()))
         self.assertEqual(rows["all", "C"]["files"], sum(name.endswith((".c", ".h")) for name in CLEAN))
@@ -285,24 +289,24 @@ class Size(Check):
         self.assertEqual(self.rows()["all", "C"]["files"], sum(name.endswith((".c", ".h")) for name in CLEAN))
 
     def test_a_file_that_is_too_long(self):
-        self.write("src/heap/heap.c", MIT + "int a;\n" * 500)
+        self.write("src/core/heap/heap.c", MIT + "int a;\n" * 500)
         self.passes("check-size", "--check", self.root)
-        self.write("src/heap/heap.c", MIT + "int a; int b;\n" * 251)
-        self.fails("check-size", "src/heap/heap.c:1: a file of 502 lines of code", "1 failures", arguments=("--check", self.root))
+        self.write("src/core/heap/heap.c", MIT + "int a; int b;\n" * 251)
+        self.fails("check-size", "src/core/heap/heap.c:1: a file of 502 lines of code", "1 failures", arguments=("--check", self.root))
 
     def test_a_function_that_is_too_long(self):
-        self.write("src/heap/heap.c", MIT + "int heap(int n) { " + "n++; " * 47 + "}\n")
+        self.write("src/core/heap/heap.c", MIT + "int heap(int n) { " + "n++; " * 47 + "}\n")
         self.passes("check-size", "--check", self.root)
-        self.write("src/heap/heap.c", MIT + "int heap(int n) { " + "n++; " * 48 + "}\n")
-        self.fails("check-size", "src/heap/heap.c: heap() has 51 lines of code", "1 failures", arguments=("--check", self.root))
+        self.write("src/core/heap/heap.c", MIT + "int heap(int n) { " + "n++; " * 48 + "}\n")
+        self.fails("check-size", "src/core/heap/heap.c: heap() has 51 lines of code", "1 failures", arguments=("--check", self.root))
 
     def test_differences_since_a_revision(self):
         git = ["git", "-C", self.root, "-c", "user.name=a", "-c", "user.email=a@b.example"]
         for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
             subprocess.run(git + command, check=True)
-        self.write("src/heap/heap.c", CLEAN["src/heap/heap.c"] + "int heap; int more;\n")
-        row = self.rows("--since", "HEAD")["src/heap", "C"]
-        self.assertEqual([row[f"code {name}"] for name in ("before", "after", "difference")], [3, 5, 2])
+        self.write("src/core/heap/heap.c", CLEAN["src/core/heap/heap.c"] + "int heap; int more;\n")
+        row = self.rows("--since", "HEAD")["src/core", "C"]
+        self.assertEqual([row[f"code {name}"] for name in ("before", "after", "difference")], [16, 18, 2])
         self.assertEqual(row["files difference"], 0)
 
 
@@ -311,24 +315,24 @@ class Spdx(Check):
         self.passes("check-spdx")
 
     def test_missing(self):
-        self.write("src/gp/gp.c", "int gp;\n")
-        self.fails("check-spdx", "src/gp/gp.c:1:", "1 failures")
+        self.write("src/core/gp/gp.c", "int gp;\n")
+        self.fails("check-spdx", "src/core/gp/gp.c:1:", "1 failures")
 
     def test_too_late(self):
-        self.write("src/gp/gp.c", "\n\n\n" + MIT)
-        self.fails("check-spdx", "src/gp/gp.c:1:")
+        self.write("src/core/gp/gp.c", "\n\n\n" + MIT)
+        self.fails("check-spdx", "src/core/gp/gp.c:1:")
 
     def test_missing_in_a_script_without_suffix(self):
         self.write("tools/run", "#!/bin/sh\n")
         self.fails("check-spdx", "tools/run:1:")
 
     def test_kernel_layer_must_be_dual(self):
-        self.write("src/slab/slab.h", MIT)
-        self.fails("check-spdx", "src/slab/slab.h:1:", "MIT OR GPL-2.0-only")
+        self.write("src/core/slab/slab.h", MIT)
+        self.fails("check-spdx", "src/core/slab/slab.h:1:", "MIT OR GPL-2.0-only")
 
     def test_what_slab_asks_of_the_system_must_be_dual(self):
-        self.write("src/os/os.h", MIT)
-        self.fails("check-spdx", "src/os/os.h:1:", "MIT OR GPL-2.0-only")
+        self.write("src/core/os/os.h", MIT)
+        self.fails("check-spdx", "src/core/os/os.h:1:", "MIT OR GPL-2.0-only")
 
     def test_built_files_among_the_sources(self):
         self.write("tests/model/c11/build/release/model", "")
@@ -339,8 +343,8 @@ class Spdx(Check):
         self.fails("check-spdx", "kernel/rfc/0001-slub.patch:1:", "want GPL-2.0-only")
 
     def test_other_layers_must_not_be_dual(self):
-        self.write("src/heap/heap.c", DUAL)
-        self.fails("check-spdx", "src/heap/heap.c:1:")
+        self.write("src/core/heap/heap.c", DUAL)
+        self.fails("check-spdx", "src/core/heap/heap.c:1:")
 
 
 class Licences(Check):
@@ -354,12 +358,12 @@ class Licences(Check):
         self.passes("check-licences")
 
     def test_licence_without_its_text(self):
-        self.write("src/gp/gp.c", "/* SPDX-License-Identifier: ISC */\n")
-        self.fails("check-licences", "src/gp/gp.c", "Missing licenses")
+        self.write("src/core/gp/gp.c", "/* SPDX-License-Identifier: ISC */\n")
+        self.fails("check-licences", "src/core/gp/gp.c", "Missing licenses")
 
     def test_nobody_has_the_copyright(self):
         (self.root / ".reuse/dep5").unlink()
-        self.fails("check-licences", "no copyright", "src/heap/heap.c")
+        self.fails("check-licences", "no copyright", "src/core/heap/heap.c")
 
 
 class Docs(Check):
@@ -430,15 +434,15 @@ class Docs(Check):
         self.fails("check-spdx", "rust/prudence/examples/half.rs:1:")
 
     def test_page_that_a_source_names_and_is_not_there(self):
-        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* docs/how-to/install.md, docs/install.md */\n")
-        self.fails("check-docs", "src/slab/slab.c:8:", "docs/install.md", "1 failures")
+        self.write("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + "/* docs/how-to/install.md, docs/install.md */\n")
+        self.fails("check-docs", "src/core/slab/slab.c:8:", "docs/install.md", "1 failures")
 
     def test_a_decision_that_is_not_there(self):
         self.write("docs/adr/0007-idle.md", "# 7. Idle\n")
-        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* ADR 7, docs/adr/0007 */\n")
+        self.write("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + "/* ADR 7, docs/adr/0007 */\n")
         self.passes("check-docs")
-        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* ADR 8 */\n")
-        self.fails("check-docs", "src/slab/slab.c:", "there is no ADR 8", "1 failures")
+        self.write("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + "/* ADR 8 */\n")
+        self.fails("check-docs", "src/core/slab/slab.c:", "there is no ADR 8", "1 failures")
 
     def test_a_decision_that_is_too_long(self):
         self.write("docs/adr/0007-idle.md", "# 7. Idle\n\n" + "word " * 447)
@@ -480,7 +484,7 @@ class Prose(Check):
         self.passes("check-prose")
 
     def test_no_actor_in_a_comment(self):
-        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/*\n * The lock is held\n * by who needs it.\n */\n",
+        self.says("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + "/*\n * The lock is held\n * by who needs it.\n */\n",
                   10, "by who")
 
     def test_no_actor_in_a_script(self):
@@ -493,7 +497,7 @@ class Prose(Check):
         self.says("docs/man/run.1", ".SH NAME\nrun\nis for who\n.B runs\n", 3, "for who")
 
     def test_no_actor_in_a_message(self):
-        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "the lock is held by who needs it";\n', 8, "by who")
+        self.says("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + 'const char *text = "the lock is held by who needs it";\n', 8, "by who")
 
     def test_no_actor_in_c_of_a_page(self):
         text = CLEAN[self.PAGE] + "\n```c\nint a; /* read by who comes next */\n```\n"
@@ -508,12 +512,12 @@ class Prose(Check):
 
     def test_comments_that_open_with_fragments(self):
         words = "".join(f"/* Of the thread number {number} in this list. */\n" for number in range(8))
-        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + words)
-        self.fails("check-prose", 'src/slab/slab.c: 8 "fragments" in', "comments of the product: ")
+        self.write("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + words)
+        self.fails("check-prose", 'src/core/slab/slab.c: 8 "fragments" in', "comments of the product: ")
 
     def test_a_comment_that_is_too_wide(self):
-        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* " + "wide " * 20 + "*/\n")
-        self.fails("check-prose", "src/slab/slab.c:", "more than 100 columns")
+        self.write("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + "/* " + "wide " * 20 + "*/\n")
+        self.fails("check-prose", "src/core/slab/slab.c:", "more than 100 columns")
 
     def test_comments_of_tests_have_rates_of_their_own(self):
         for folder in "tests", "programs", "examples":
@@ -532,7 +536,7 @@ class Prose(Check):
         self.write("tests/one.c", MIT + comments)
         self.passes("check-prose")
         self.write("tests/one.c", MIT)
-        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + comments)
+        self.write("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + comments)
         self.fails("check-prose", "comments of the product: ")
 
     def test_other_languages_have_rates(self):
@@ -546,7 +550,7 @@ class Prose(Check):
                 ("tools/one", "#!/usr/bin/python3\n# SPDX-License-Identifier: MIT\n\n# {}\n", "Python of programs and tools"),
                 ("tests/one.py", '# SPDX-License-Identifier: MIT\nclass One:\n    """{}."""\n', "Python of tests"),
                 ("tools/one.py", '# SPDX-License-Identifier: MIT\nparser.add_argument("--one", help="{}")\n', "help texts of Python"),
-                ("src/slab/slab.c", DUAL + 'const char *one = "{} "\n                  "again";\n', "messages of the product"),
+                ("src/core/slab/slab.c", DUAL + 'const char *one = "{} "\n                  "again";\n', "messages of the product"),
                 ("programs/one.c", MIT + 'const char *one = "{}";\n', "help texts and messages of programs")):
             with self.subTest(group, name=name):
                 before = (self.root / name).read_text() if (self.root / name).exists() else None
@@ -573,7 +577,7 @@ class Prose(Check):
         self.assertIn("Python of programs and tools: 8 words; fragments 100.0 of 5", self.run_tool("check-prose", "--rates", self.root).stdout)
 
     def test_code_is_not_prose(self):
-        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "by who";\n')
+        self.write("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + 'const char *text = "by who";\n')
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\nby who\n```\n`by who`\n<!-- prose: off -->\nby who\n<!-- prose: on -->\n")
         self.passes("check-prose")
 
@@ -581,7 +585,7 @@ class Prose(Check):
         self.says(self.PAGE, CLEAN[self.PAGE] + "\nSee the laboratory.\n", 5, "RCU variants")
 
     def test_spelling(self):
-        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* They rec" "ieve it. */\n", 8, "receive")
+        self.says("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + "/* They rec" "ieve it. */\n", 8, "receive")
 
 
 class Format(Check):
@@ -589,8 +593,8 @@ class Format(Check):
         self.passes("check-format")
 
     def test_violation_and_repair(self):
-        self.write("src/slab/slab.c", DUAL + "int  half(int n) { return n/2; }\n")
-        self.fails("check-format", "src/slab/slab.c:2:")
+        self.write("src/core/slab/slab.c", DUAL + "int  half(int n) { return n/2; }\n")
+        self.fails("check-format", "src/core/slab/slab.c:2:")
         self.passes("check-format", "--fix", self.root)
         self.passes("check-format")
 
@@ -600,22 +604,22 @@ class Static(Check):
         self.passes("check-static")
 
     def test_cppcheck_finds(self):
-        self.write("src/slab/slab.c", DUAL + "int f(void)\n{\n    int a[2] = {0, 0};\n\n    return a[2];\n}\n")
-        self.fails("check-static", "src/slab/slab.c:6:", "[arrayIndexOutOfBounds]")
+        self.write("src/core/slab/slab.c", DUAL + "int f(void)\n{\n    int a[2] = {0, 0};\n\n    return a[2];\n}\n")
+        self.fails("check-static", "src/core/slab/slab.c:6:", "[arrayIndexOutOfBounds]")
 
     def test_clang_tidy_finds(self):
-        self.write("src/slab/slab.c", DUAL + "#define HALF(n) n / 2\n\nint f(int n)\n{\n    return HALF(n);\n}\n")
-        self.fails("check-static", "src/slab/slab.c:2:", "bugprone-macro-parentheses")
+        self.write("src/core/slab/slab.c", DUAL + "#define HALF(n) n / 2\n\nint f(int n)\n{\n    return HALF(n);\n}\n")
+        self.fails("check-static", "src/core/slab/slab.c:2:", "bugprone-macro-parentheses")
 
     def test_clang_tidy_finds_in_headers(self):
-        self.write("src/slab/slab.h", DUAL + "#define HALF(n) n / 2\n")
-        self.fails("check-static", "src/slab/slab.h:2:", "bugprone-macro-parentheses")
+        self.write("src/core/slab/slab.h", DUAL + "#define HALF(n) n / 2\n")
+        self.fails("check-static", "src/core/slab/slab.h:2:", "bugprone-macro-parentheses")
 
     @mock.patch.dict(os.environ, PRUDENCE_MODELS="deep")
     def test_analyzer_follows_calls(self):
-        self.write("src/slab/slab.c", DUAL + "#include <stdlib.h>\n\nstatic void drop(void *block)\n{\n    free(block);\n}\n\n"
+        self.write("src/core/slab/slab.c", DUAL + "#include <stdlib.h>\n\nstatic void drop(void *block)\n{\n    free(block);\n}\n\n"
                    "int f(void)\n{\n    int *block = malloc(sizeof *block);\n\n    drop(block);\n    return block ? *block : 0;\n}\n")
-        self.fails("check-static", "src/slab/slab.c:14:", "clang-analyzer-unix.Malloc")
+        self.fails("check-static", "src/core/slab/slab.c:14:", "clang-analyzer-unix.Malloc")
 
     def test_no_database(self):
         (self.root / "build/compile_commands.json").unlink()
@@ -659,7 +663,7 @@ class All(Check):
         self.passes("check")
 
     def test_reports_every_failure(self):
-        self.write("src/slab/slab.c", "#include <string.h>\n#define HALF(n) n / 2\nint  a;\n")
+        self.write("src/core/slab/slab.c", "#include <string.h>\n#define HALF(n) n / 2\nint  a;\n")
         self.fails("check", "FAILED: check-spdx check-layers check-names check-format check-static")
 
 

@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STEPS = ROOT / "src/slab/extension_steps.h"
+STEPS = ROOT / "src/core/slab/extension_steps.h"
 ROW = re.compile(r"^(?:EACH|EVERY|ANY|MADE)\((\w+),|^(?:FIRST|THROUGH)\([^,]+, (\w+),", re.M)
 EXTENSION = re.compile(r"^(?:static )?const struct slab_extension (\w+) = \{(.*?)\};", re.M | re.S)
 

@@ -14,7 +14,7 @@ CALL = re.compile(rf"(?<![\w\"'])(?:SYS_(?:{CALLS})\b|(?:{CALLS})\s*\()")
 SEAM = re.compile(r"\bcall_(?:mmap|munmap|madvise|mprotect|mremap)\(")  # the last functions before the system
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 # file.c tries to map a page of a file, and unmaps it at once; system_call.h and the madvise of programs pass arguments on.
-ALLOWED = {"preload/advice.c", "src/os/posix/mapping.c", "src/os/posix/file.c", "src/os/posix/system_call.h"}
+ALLOWED = {"preload/advice.c", "src/core/os/posix/mapping.c", "src/core/os/posix/file.c", "src/core/os/posix/system_call.h"}
 
 
 class MappingCalls(unittest.TestCase):
@@ -24,7 +24,7 @@ class MappingCalls(unittest.TestCase):
         self.assertEqual(found, ALLOWED)
 
     def test_each_is_held_to_whole_pages(self):
-        text = (ROOT / "src/os/posix/mapping.c").read_text()
+        text = (ROOT / "src/core/os/posix/mapping.c").read_text()
         for function in re.split(r"\n(?=\w[^\n;]*\([^;]*?\)\n\{)", text)[1:]:
             name = re.match(r"[^(]*?(\w+)\(", function).group(1)
             body = COMMENT.sub("", function)

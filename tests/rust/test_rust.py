@@ -106,7 +106,7 @@ class Rust(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertNotIn("warning", result.stdout)
         files = cargo("package", "--offline", "--allow-dirty", "--list", "-p", "prudence-sys").stdout.splitlines()
-        self.assertLess({"build.rs", "src/bindings.rs", "c/src/slab/alloc.c", "c/include/prudence/prudence.h"}, set(files))
+        self.assertLess({"build.rs", "src/bindings.rs", "c/src/core/slab/alloc.c", "c/include/prudence/prudence.h"}, set(files))
         self.assertEqual([name for name in files if "/kernel/" in name], [])
         files = cargo("package", "--offline", "--allow-dirty", "--list", "-p", "prudence").stdout.splitlines()
         self.assertLess({"README.md", "src/lib.rs", "src/garbage/bag.rs", "src/hazard/pointer.rs", "examples/config.rs"}, set(files))

@@ -10,7 +10,7 @@
 #include "support/gp_child.h"
 #include "support/slab_test.h"
 
-#include "debug/quarantine.h"
+#include "guard/quarantine.h"
 
 #define MANY 20
 

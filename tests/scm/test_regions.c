@@ -10,7 +10,7 @@
 
 #define HEAD sizeof(struct region_page)
 
-#include "scm/regions.h"
+#include "shortterm/regions.h"
 
 static uint64_t real_ns = UINT64_C(1000000000000);
 

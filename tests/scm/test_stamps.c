@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stamps (src/scm/stamps.h): an object has one descriptor per clock, however often that clock
+ * Stamps (src/shortterm/stamps.h): an object has one descriptor per clock, however often that clock
  * refreshes it, and still lives exactly until its latest date: over epochs, when threads end and
  * others take over, when another thread owns the stamp, when owners run out, and when there is no
  * memory to queue the descriptor again.

@@ -5,7 +5,7 @@
  * they must go to their slabs to make room. No object may be lost, and no latent one may come back
  * as free.
  */
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_worker.h"
 #include "slab/cache.h"
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"

@@ -13,9 +13,9 @@
 
 #include <prudence/call.h>
 
-#include "rcu/callback_worker.h"
-#include "rcu/destruct.h"
-#include "rcu/destruct_worker.h"
+#include "toolkit/callbacks/callback_worker.h"
+#include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_worker.h"
 #include "slab/reclaim/drain.h"
 #include "support/slab_test.h"
 

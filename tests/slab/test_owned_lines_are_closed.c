@@ -7,7 +7,7 @@
  *
  * ctest: not-with thread (one thread)
  */
-#include "scm/expiry_counts.h"
+#include "shortterm/expiry_counts.h"
 #include "slab/object_cache.h"
 #include "slab/reclaim/drain.h"
 #include "support/slab_test.h"

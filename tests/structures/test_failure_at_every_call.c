@@ -6,7 +6,7 @@
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
-#include "structures/route_words.h"
+#include "tables/route_words.h"
 #include "support/deep.h"
 #include "support/updates.h"
 #include "support/hash_test.h"

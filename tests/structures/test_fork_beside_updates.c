@@ -16,7 +16,7 @@
 #include <prudence/id_table.h>
 #include <prudence/map.h>
 
-#include "structures/hash_resize.h"
+#include "tables/hash_resize.h"
 #include "support/name_test.h"
 #include "support/updates.h"
 #include "support/routes_test.h"

@@ -13,10 +13,10 @@
 #include <prudence/routes.h>
 
 #include "heap/cold.h"
-#include "structures/hash_values.h"
-#include "structures/id_table.h"
-#include "structures/map_update.h"
-#include "structures/routes.h"
+#include "tables/hash_values.h"
+#include "tables/id_table.h"
+#include "tables/map_update.h"
+#include "tables/routes.h"
 #include "support/gp_child.h"
 #include "support/suite.h"
 

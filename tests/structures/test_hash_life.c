@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Making and destroying hash tables, statistics, latent arrays, forks, threads that end. */
-#include "structures/hash_resize.h"
+#include "tables/hash_resize.h"
 #include "support/hash_test.h"
 #include "support/updates.h"
 #include "support/threads.h"

@@ -7,8 +7,8 @@
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
-#include "structures/hash_move.h"
-#include "structures/hash_resize.h"
+#include "tables/hash_move.h"
+#include "tables/hash_resize.h"
 #include "support/hash_test.h"
 
 #define ITEMS 600

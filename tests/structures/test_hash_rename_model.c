@@ -6,7 +6,7 @@
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
-#include "structures/hash_resize.h"
+#include "tables/hash_resize.h"
 #include "support/name_test.h"
 #include "support/test_seed.h"
 

@@ -8,7 +8,7 @@
  * ctest: needs steps
  */
 #define _GNU_SOURCE
-#include "structures/hash_resize.h"
+#include "tables/hash_resize.h"
 #include "support/name_test.h"
 #include "support/deep.h"
 #include "support/step.h"

@@ -7,8 +7,8 @@
  * ctest: needs steps
  */
 #define _GNU_SOURCE
-#include "structures/hash_move.h"
-#include "structures/hash_resize.h"
+#include "tables/hash_move.h"
+#include "tables/hash_resize.h"
 #include "support/hash_test.h"
 #include "support/updates.h"
 #include "support/deep.h"

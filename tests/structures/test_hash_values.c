@@ -24,10 +24,10 @@ static const size_t values_sizes[][2] = {{0, 64},      {1, 64},         {32, 64}
                                          {480, 512},   {481, 4096},     {4064, 4096}, {4065, 8192},
                                          {8160, 8192}, {100000, 102400}};
 
-#include "structures/hash_resize.h"
+#include "tables/hash_resize.h"
 #include "support/values_test.h"
 
-#include "structures/hash_values.h"
+#include "tables/hash_values.h"
 
 /* ----------------------------------------------------------------------------- beside the model */
 

@@ -15,8 +15,8 @@
 
 #include "support/step.h"
 #include "support/threads.h"
-#include "structures/free_ids.h"
-#include "structures/views.h"
+#include "tables/free_ids.h"
+#include "tables/views.h"
 
 #define IDS 20000u
 

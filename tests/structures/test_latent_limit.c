@@ -92,7 +92,7 @@ static void *storm(void *number)
 /*
  * Without an overrun, the limit holds to the byte. Only a writer inside a section exceeds it,
  * because it may not wait when it defers an array of the table: it has looked for the array's room,
- * and another thread takes that room before it defers (structures/views.h). No other array is
+ * and another thread takes that room before it defers (tables/views.h). No other array is
  * deferred before there is room again, so at most one array exceeds the limit, however often that
  * happens.
  */

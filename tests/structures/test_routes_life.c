@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of routes: bad arguments, destruction, statistics, nodes that wait for readers, forks,
  * concurrent updates. */
-#include "structures/route_room.h"
-#include "structures/route_words.h"
+#include "tables/route_room.h"
+#include "tables/route_words.h"
 #include "support/routes_test.h"
 #include "support/threads.h"
 #include "support/stats.h"

@@ -8,7 +8,7 @@
  * ctest: needs steps
  */
 #define _GNU_SOURCE
-#include "structures/route_words.h"
+#include "tables/route_words.h"
 #include "support/routes_test.h"
 
 #include "support/deep.h"

@@ -16,7 +16,7 @@
 #include <prudence/routes.h>
 
 #include "os/os.h"
-#include "structures/object_count.h"
+#include "tables/object_count.h"
 #include "support/suite.h"
 
 #define TABLES 5000

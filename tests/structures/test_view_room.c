@@ -6,7 +6,7 @@
  *
  * ctest: not-with thread (one thread)
  */
-#include "structures/views.h"
+#include "tables/views.h"
 #include "support/slab_test.h"
 
 #include "support/gp_child.h"

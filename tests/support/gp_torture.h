@@ -286,7 +286,7 @@ struct torture_variant {
 #endif
 
 /* Returns how many bytes of freed large blocks may rest, closed: with guard_large (also part of
- * hardened) REST_BYTES of debug/large_guard.c. A soak sets such options by chance. */
+ * hardened) REST_BYTES of guard/large_guard.c. A soak sets such options by chance. */
 static uint64_t torture_resting_most(void)
 {
     const char *options = getenv("PRUDENCE_OPTIONS");

@@ -8,7 +8,7 @@
 
 #include <prudence/hash.h>
 
-#include "structures/hash.h"
+#include "tables/hash.h"
 
 #define HASH_TEST_UNUSED __attribute__((unused))
 
@@ -133,7 +133,7 @@ HASH_TEST_UNUSED static uintptr_t expected_end(const struct hash_table *table, u
     return between > table->order_min ? PRUDENCE_HASH_END(between) : PRUDENCE_HASH_END(0);
 }
 
-/* Checks every invariant of structures/hash.h that holds while no thread is inside an update. */
+/* Checks every invariant of tables/hash.h that holds while no thread is inside an update. */
 HASH_TEST_UNUSED static void check_chains(struct prudence_hash *public)
 {
     struct hash_table *table = hash_of(public);

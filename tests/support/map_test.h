@@ -11,7 +11,7 @@
 
 #include <prudence/map.h>
 
-#include "structures/map.h"
+#include "tables/map.h"
 
 #define MAP_TEST_UNUSED __attribute__((unused))
 #define MAP_TEST_LONG   64

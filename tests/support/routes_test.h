@@ -4,16 +4,16 @@
 #ifndef TESTS_SUPPORT_ROUTES_TEST_H
 #define TESTS_SUPPORT_ROUTES_TEST_H
 
-#include "structures/route_index.h"
-#include "structures/route_shortcut.h"
-#include "structures/route_words.h"
+#include "tables/route_index.h"
+#include "tables/route_shortcut.h"
+#include "tables/route_words.h"
 #include "support/slab_test.h"
 
 #include <prudence/routes.h>
 
 #include <arpa/inet.h>
 
-#include "structures/routes.h"
+#include "tables/routes.h"
 
 #define ROUTES_TEST_UNUSED __attribute__((unused))
 
@@ -188,7 +188,7 @@ static void check_edge(const struct route_table *table, unsigned level, route_ke
                          route_path_of(key, level + 1));
 }
 
-/* Checks every invariant of structures/routes.h that holds while no thread is inside an update. */
+/* Checks every invariant of tables/routes.h that holds while no thread is inside an update. */
 static void check_node(const struct route_table *table, const struct route_node *node,
                        unsigned level, route_key key, struct sums *sums)
 {

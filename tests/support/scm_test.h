@@ -14,7 +14,7 @@
 
 #include <prudence/scm.h>
 
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 #include "support/actor.h"
 #include "support/suite.h"
 

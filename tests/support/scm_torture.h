@@ -13,7 +13,7 @@
 
 #include <prudence/scm.h>
 
-#include "scm/scm.h"
+#include "shortterm/scm.h"
 
 #define SEAL UINT64_C(0x5ea15ea15ea15ea1)
 

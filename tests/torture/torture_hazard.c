@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include <prudence/hazard.h>
 
-#include "gp/user/hazard_slots.h"
+#include "toolkit/domains/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "support/gp_torture.h"
 

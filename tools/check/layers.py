@@ -3,31 +3,46 @@
 docs/explanation/design.md."""
 
 LAYERS = {  # folder: its purpose; each may use only layers below it
-    "runtime": "what a process starts, forks and counts; options; the tables that name the parts above",
-    "scm": "short-term memory: objects with expiration dates",
-    "structures": "tables that readers search while writers change and resize them; counts, counters, logs, swaps",
-    "urcu": "liburcu's names: its workers, batches and hash tables",
-    "rcu": "what runs after a grace period: callbacks, the threads that run them, destructors",
-    "debug": "what looks for bugs: checks, guarded objects, quarantine, traces, annotations",
-    "heap": "any size: size classes, large blocks, public caches; from a pointer to its slab",
-    "slab": "the paper: caches, latent caches, nodes, slabs; the gate for extensions. No libc, no threads API",
-    "gp": "when is it safe? domains, readers, driving grace periods (user/; kernel/: the kernel's own RCU)",
-    "pages": "where slabs get their pages: runs, huge mappings, windows, and what goes back to the system",
-    "os": "what is asked of the system: memory, per-CPU lines, barriers, locks, clock, idle work (posix/, kernel/)",
-    "base": "types, bits, lists, atomics, exact division",
+    "whole": "the library that has all parts: the tables that name them; functions for other languages",
+    "observe": "what is seen of a process: statistics, dumps, profiles, the walk over the heap",
+    "shortterm": "short-term memory: objects with expiration dates",
+    "tables": "tables that readers search while writers change and resize them; counts, counters, logs, swaps",
+    "toolkit/urcu": "liburcu's names: its workers, batches and hash tables",
+    "toolkit/callbacks": "what runs after a grace period: callbacks, the threads that run them, destructors",
+    "toolkit/domains": "more kinds of domains: hazard pointers, epochs, srcu, sets, those of other libraries",
+    "guard": "what looks for bugs: checks, guarded objects, quarantine, traces, annotations",
+    "core/process": "what a process starts and forks; options",
+    "core/heap": "any size: size classes, large blocks, public caches; from a pointer to its slab",
+    "core/slab": "the paper: caches, latent caches, nodes, slabs; the gate for extensions. No libc, no threads API",
+    "core/gp": "when is it safe? domains, readers, driving grace periods (user/; kernel/: the kernel's own RCU)",
+    "core/pages": "where slabs get their pages: runs, huge mappings, windows, and what goes back to the system",
+    "core/os": "what is asked of the system: memory, per-CPU lines, barriers, locks, clock, idle work (posix/, kernel/)",
+    "core/base": "types, bits, lists, atomics, exact division",
 }
-# Members of the static library above the core: a program may lack them (ADR 135). Structures stand on the interface that
+# Members of the static library beside the main one: a program may lack them (ADR 135). Tables stand on the interface that
 # programs have, and on these layers; short-term memory and liburcu's names know more of the core.
-MEMBERS = {"structures", "scm", "urcu"}
-CLIENTS = {"structures": {"os", "base"}}
+MEMBERS = {"tables", "shortterm", "toolkit/urcu"}
+CLIENTS = {"tables": {"core/os", "core/base"}}
 RANK = {layer: rank for rank, layer in enumerate(reversed(LAYERS))}
+CORE = {layer.removeprefix("core/") for layer in LAYERS if layer.startswith("core/")}
 
-# Constant tables that the embedding program defines (src/runtime in a process, kernel/ in Linux): by them a layer
+
+def of(path):
+    """The layer of slab/x.h, as includes name the core, or of core/slab/x.h and toolkit/urcu/x.c; None outside the layers."""
+    parts = path.split("/")
+    if len(parts) > 1 and parts[0] in CORE:
+        return f"core/{parts[0]}"
+    return next((layer for layer in ("/".join(parts[:2]), parts[0]) if layer in RANK and len(parts) > layer.count("/") + 1), None)
+
+# Constant tables that the embedding program defines (src/whole in a process, kernel/ in Linux): by them a layer
 # calls functions of a layer above, which it does not know.
 PROGRAM_TABLES = {
     "slab_extensions": "what is called at the steps of an object's life",
     "process_parts": "what starts with the process",
     "process_parts_count": "",
+    "other_parts": "the same of other parts than the core",
+    "other_fork_parts": "what fork visits of them",
+    "option_tables": "the options of all parts",
     "domain_queue": "the queue of callbacks that each domain has",
     "gp_schemes": "all kinds of domains",
     "gp_schemes_count": "",
@@ -37,8 +52,8 @@ PROGRAM_TABLES = {
 
 # Variables by which a layer is told at run time whom to call.
 HOOKS = {
-    "callbacks_weigh": "how many bytes wait with a callback: only rcu/call.c knows slabs",
-    "callbacks_leave": "a callback leaves its queue: rcu/call.c has counted its object as leaving",
+    "callbacks_weigh": "how many bytes wait with a callback: only toolkit/callbacks/call.c knows slabs",
+    "callbacks_leave": "a callback leaves its queue: toolkit/callbacks/call.c has counted its object as leaving",
     "callbacks_other_work": "the worker runs destructors too",
     "enable": "os/posix/slice.c: the kernel, or a test in its place",
     "yield": "os/posix/slice.c: the same",
@@ -50,13 +65,13 @@ HOOKS = {
     "os_memory_fails": "tests refuse memory",
     "mapping_seen": "tests stand in for functions of the program in the place of mmap and its kind",
     "thread_ends": "gp/user/reader_exit.c: what becomes of the slots of a thread that ends (readers.c)",
-    "thread_ends_before": "gp/user/reader_exit.c: short-term memory of a thread that ends (scm/threads.c)",
+    "thread_ends_before": "gp/user/reader_exit.c: short-term memory of a thread that ends (shortterm/threads.c)",
     "posix_clock_injected": "tests have their own clock",
     "posix_cpu_injected": "tests say whether a thread has a CPU",
     "posix_sequence_verdict_injected": "tests say what the kernel does",
     "look": "slab/newest.c: what is looked for in CPUs' caches",
-    "posix_report_elsewhere": "os/posix/report.c: the file of an option (runtime/report_file.c)",
-    "pressure_own_bytes": "os/posix/memory_pressure.c: what the page source has (runtime/sandbox.c)",
+    "posix_report_elsewhere": "os/posix/report.c: the file of an option (observe/report_file.c)",
+    "pressure_own_bytes": "os/posix/memory_pressure.c: what the page source has (process/sandbox.c)",
     "scm_real_time": "tests have their own clock",
 }
 

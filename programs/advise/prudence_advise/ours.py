@@ -65,7 +65,7 @@ def grace_period(readers, costs, fenced=False):
 def objects_due(readers, size, costs, fenced=False):
     """How many objects wait before a grace period is driven for them.
 
-    With no reader about, a batch's grace period is over at once (ADR 37). Otherwise src/slab/alloc.c weighs it.
+    With no reader about, a batch's grace period is over at once (ADR 37). Otherwise src/core/slab/alloc.c weighs it.
     """
     if readers == 0:
         return objects_of_batch(size) + 0 * costs.membarrier

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sets an option of a running process: writes a request into its memory, on which a thread acts when it comes to a slow path of the library
-(src/runtime/request.c). The system asks for the same right as it does for a debugger."""
+(src/observe/request.c). The system asks for the same right as it does for a debugger."""
 
 import errno
 import os

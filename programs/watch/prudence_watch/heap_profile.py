@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The heap profile of a process, read from its memory, in the form that the process would write itself (src/runtime/profile_dump.c)."""
+"""The heap profile of a process, read from its memory, in the form that the process would write itself (src/observe/profile_dump.c)."""
 
 import json
 import struct

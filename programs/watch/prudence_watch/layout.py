@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table that the library has of itself: where its figures stand (src/runtime/watch_table.h). Nothing of it is believed before it is
+"""The table that the library has of itself: where its figures stand (src/observe/watch_table.h). Nothing of it is believed before it is
 checked here: a program may describe itself as it likes."""
 
 import re

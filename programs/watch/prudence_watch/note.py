@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Finds the library in a process: each program and library there is asked for the library's ELF note, which leads to the table of its
-figures (src/runtime/watch_table.c). Headers and note are read from the process's memory, so a file that was deleted, replaced or stripped
+figures (src/observe/watch_table.c). Headers and note are read from the process's memory, so a file that was deleted, replaced or stripped
 is no obstacle. A program that was linked with the static library has the note itself.
 
 The note has the distance to the table, as the linker knew it. patchelf moves notes when it changes a path (findings/), so a note that leads

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A profile as prudence_profile_dump writes it (src/runtime/profile_dump.c): lines of text, read one by one. Whoever wrote it may have
+"""A profile as prudence_profile_dump writes it (src/observe/profile_dump.c): lines of text, read one by one. Whoever wrote it may have
 written anything."""
 
 import bisect

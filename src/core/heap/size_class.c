@@ -180,7 +180,7 @@ static struct prudence_cache *aligned_cache(size_t size, size_t alignment)
 }
 
 /* Returns the class for a size and an alignment. Avoids a plain class with extensions, because
- * these may put an object elsewhere, aligned as the class is and no better (debug/guard.c). */
+ * these may put an object elsewhere, aligned as the class is and no better (guard/guard.c). */
 static struct prudence_cache *cache_with_alignment(size_t size, size_t alignment)
 {
     struct prudence_cache *plain = NULL;

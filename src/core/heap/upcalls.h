@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The few functions by which the heap calls parts above it, besides the extensions of the slab
- * layer. The embedding program's table names them (runtime/parts.c). In a program without such
+ * layer. The embedding program's table names them (whole/parts.c). In a program without such
  * a part its functions do nothing.
  *
  * No lock is held, unless a function says otherwise.

@@ -12,7 +12,7 @@ struct os_pages_stats;
 bool pages_try_stats(struct os_pages_stats *stats);
 
 /* Addresses of the figures of os_pages_stats, for programs that read this process's memory
- * (runtime/watch_table.c). */
+ * (observe/watch_table.c). */
 struct pages_words {
     const uint64_t *used, *used_peak, *retained;
 };

@@ -34,8 +34,8 @@
 #include "loaded.h"
 #include "pages/pages.h"
 #include "posix.h"
-#include "runtime/fork.h"
-#include "runtime/options.h"
+#include "process/fork.h"
+#include "process/options.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fork handlers (the table is in fork.c; docs/reference/fork.md tells the fate of each word). */
-#ifndef RUNTIME_FORK_H
-#define RUNTIME_FORK_H
+#ifndef PROCESS_FORK_H
+#define PROCESS_FORK_H
 
 #include "fork_part.h"
 
@@ -20,4 +20,4 @@ void fork_registration_end(void);
 /* Number of such calls that this thread is in; a handler that interrupts one may make another. */
 extern HIDDEN __thread unsigned fork_registrations __attribute__((tls_model("initial-exec")));
 
-#endif /* RUNTIME_FORK_H */
+#endif /* PROCESS_FORK_H */

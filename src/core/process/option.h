@@ -3,8 +3,8 @@
  * What an option is. Each part of the library has the rows of its own options, and the table of the
  * embedding program has them all (option_tables).
  */
-#ifndef RUNTIME_OPTION_H
-#define RUNTIME_OPTION_H
+#ifndef PROCESS_OPTION_H
+#define PROCESS_OPTION_H
 
 #include "base/base.h"
 
@@ -57,4 +57,4 @@ extern const struct option *const option_tables[];
 
 /* Actions of rows take locks and allocate nothing: what needs more is left to process_act(). */
 
-#endif /* RUNTIME_OPTION_H */
+#endif /* PROCESS_OPTION_H */

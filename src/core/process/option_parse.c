@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "runtime/option.h"
+#include "process/option.h"
 
 const char *const option_switches[] = {"0", "1", NULL};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Options are read from PRUDENCE_OPTIONS at start, and set by prudence_option_set(). Each part of
- * the library has a table of its own (option.h).
+ * the library has a table (option.h).
  *
  * Each row says how to parse a value and where to store it: in a word or a flag of the layer that
  * reads the option, by an atomic store, or through a function.
@@ -11,7 +11,7 @@
  * start there is one thread and no lock. process_act() runs without the lock.
  */
 #define _GNU_SOURCE /* secure_getenv */
-#include "runtime/options.h"
+#include "process/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #include "heap/heap.h"
 #include "process.h"
 #include "report.h"
-#include "runtime/spelling.h"
+#include "process/spelling.h"
 #include "slab/all_caches.h"
 #include "slab/reclaim/ceiling.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Options (options.c), and those of the core that only this layer or libprudence-malloc reads. */
-#ifndef RUNTIME_OPTIONS_H
-#define RUNTIME_OPTIONS_H
+#ifndef PROCESS_OPTIONS_H
+#define PROCESS_OPTIONS_H
 
-#include "runtime/option.h"
+#include "process/option.h"
 
 extern const struct option core_options[];
 
@@ -23,4 +23,4 @@ extern bool option_rseq, option_slices, option_membarrier;
 /* Set if libprudence-malloc drops RTLD_DEEPBIND (preload/deep_binding.c). Atomic. */
 extern bool option_drop_deepbind;
 
-#endif /* RUNTIME_OPTIONS_H */
+#endif /* PROCESS_OPTIONS_H */

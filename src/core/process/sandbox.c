@@ -15,7 +15,7 @@
  *
  * Locks: the lock of the options. At start there is one thread.
  */
-#include "runtime/sandbox.h"
+#include "process/sandbox.h"
 
 #include "gp/user/process_life.h"
 #include "heap/background.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The option sandbox: which system calls the library may make (os/posix/few_calls.h). */
-#ifndef RUNTIME_SANDBOX_H
-#define RUNTIME_SANDBOX_H
+#ifndef PROCESS_SANDBOX_H
+#define PROCESS_SANDBOX_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,4 +23,4 @@ bool sandbox_is_wanted(void);
 /* Ends the start of the process; from here on calls are few if so chosen. */
 void sandbox_start(void);
 
-#endif /* RUNTIME_SANDBOX_H */
+#endif /* PROCESS_SANDBOX_H */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "runtime/spelling.h"
+#include "process/spelling.h"
 
 enum { MOST = 31 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How far a misspelt word is from a known one, for "did you mean". */
-#ifndef RUNTIME_SPELLING_H
-#define RUNTIME_SPELLING_H
+#ifndef PROCESS_SPELLING_H
+#define PROCESS_SPELLING_H
 
 #define SPELLING_FAR 3U /* words at this distance or beyond are not alike */
 
@@ -13,4 +13,4 @@
  */
 unsigned spelling_distance(const char *word, const char *known);
 
-#endif /* RUNTIME_SPELLING_H */
+#endif /* PROCESS_SPELLING_H */

@@ -83,7 +83,7 @@ struct prudence_cache {
     uint16_t alignment;
     uint16_t flags; /* CACHE_FLAGS */
     char name[CACHE_NAME_SIZE];
-    uintptr_t later[2]; /* the head of the callback that ends the cache (rcu/cache_later.c) */
+    uintptr_t later[2]; /* the head of the callback that ends the cache (cache_later.c) */
 };
 
 /* The rest of a cache that is not cold, with the nodes behind it. */

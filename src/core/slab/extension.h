@@ -60,7 +60,7 @@ extern const struct slab_extension *const slab_extensions[OS_EXTENSIONS];
 #define EXTENSION_BIT(number) (UINT32_C(1) << (number))
 
 /* The first large blocks of a process get an extension that their caches lack
- * (debug/large_guard.c). */
+ * (guard/large_guard.c). */
 struct first_blocks {
     uint32_t extension; /* one bit; set when the process starts */
     int32_t margins;    /* number of blocks still to be made with margins; atomic */

@@ -3,7 +3,7 @@
  * The list of a cache's figures, in the order in which they are printed. From this list come the
  * members that count, their sums, prudence_cache_stats() and prudence_stats_print(), the kernel
  * module's structure and debugfs, and the description that gdb, prudence-top, prudence-stat and
- * Prometheus read (runtime/watch_table.c).
+ * Prometheus read (observe/watch_table.c).
  *
  * A new counter is a row here, a member at the end of struct prudence_cache_stats in
  * <prudence/stats.h>, and the line that counts. The word says where the counter is:

@@ -13,20 +13,20 @@
  */
 #include <errno.h>
 
-#include "debug/check.h"
-#include "debug/check_reader.h"
+#include "guard/check.h"
+#include "toolkit/callbacks/check_reader.h"
 #include "fork_part.h"
 #include "gp/user/domain.h"
-#include "gp/user/head_set.h"
+#include "toolkit/domains/head_set.h"
 #include "gp/user/may_wait.h"
 #include "process.h"
-#include "rcu/call.h"
-#include "rcu/callback_life.h"
-#include "rcu/callback_queue.h"
-#include "rcu/callback_wait.h"
-#include "rcu/callback_worker.h"
-#include "rcu/destruct.h"
-#include "rcu/may_wait.h"
+#include "toolkit/callbacks/call.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_queue.h"
+#include "toolkit/callbacks/callback_wait.h"
+#include "toolkit/callbacks/callback_worker.h"
+#include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/may_wait.h"
 #include "slab/reclaim/wait.h"
 
 #define FOREIGN_BYTES ((size_t)64)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Connects callbacks and the allocator (see call.c). */
-#ifndef RCU_CALL_H
-#define RCU_CALL_H
+#ifndef TOOLKIT_CALLBACKS_CALL_H
+#define TOOLKIT_CALLBACKS_CALL_H
 
 #include "fork_part.h"
-#include "rcu/callbacks.h"
-#include "runtime/option.h"
+#include "toolkit/callbacks/callbacks.h"
+#include "process/option.h"
 
 extern uint64_t call_limit; /* the option; bytes, 0: none */
 extern const struct option callback_options[];
@@ -22,4 +22,4 @@ void call_push(struct callback_queue *queue, struct prudence_head *head,
 
 extern const struct fork_part call_fork_part;
 
-#endif /* RCU_CALL_H */
+#endif /* TOOLKIT_CALLBACKS_CALL_H */

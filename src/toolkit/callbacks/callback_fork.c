@@ -8,8 +8,8 @@
  * In the child, that callback counts as done, and no worker runs until one is needed.
  */
 #include "fork_part.h"
-#include "rcu/callback_queue.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_queue.h"
+#include "toolkit/callbacks/callback_worker.h"
 
 static void for_all_queues(void (*visit)(struct callback_queue *queue))
 {

@@ -6,11 +6,11 @@
  */
 #include <pthread.h>
 
-#include "debug/annotate.h"
+#include "guard/annotate.h"
 #include "gp/user/domain.h"
-#include "rcu/callback_life.h"
-#include "rcu/callback_queue.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_queue.h"
+#include "toolkit/callbacks/callback_worker.h"
 
 static struct callback_lane default_lanes[CALLBACK_LANES_MAX];
 static struct callback_queue default_queue;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues are made and released (see callback_life.c). */
-#ifndef RCU_CALLBACK_LIFE_H
-#define RCU_CALLBACK_LIFE_H
+#ifndef TOOLKIT_CALLBACKS_CALLBACK_LIFE_H
+#define TOOLKIT_CALLBACKS_CALLBACK_LIFE_H
 
-#include "rcu/callbacks.h"
+#include "toolkit/callbacks/callbacks.h"
 
 /* Makes a queue with at most `lanes` lanes, served by the worker of the process. Returns NULL
  * without memory. callback_worker_make() gives the queue a separate worker. */
@@ -17,4 +17,4 @@ struct callback_queue *callback_queue_of(struct prudence_domain *domain);
 /* Like callback_worker_nudge(), but starts the worker if needed. */
 void callbacks_kick(void);
 
-#endif /* RCU_CALLBACK_LIFE_H */
+#endif /* TOOLKIT_CALLBACKS_CALLBACK_LIFE_H */

@@ -18,7 +18,7 @@
  * Everything except the lanes is the runner's, between callback_queue_become_busy() and idle.
  */
 #include "gp/user/domain.h"
-#include "rcu/callback_queue.h"
+#include "toolkit/callbacks/callback_queue.h"
 
 #define LOOK_BYTES 16384 /* pushed to a lane between looks at the limit */
 

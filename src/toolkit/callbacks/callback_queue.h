@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations on a queue of callbacks (see callback_queue.c). */
-#ifndef RCU_CALLBACK_QUEUE_H
-#define RCU_CALLBACK_QUEUE_H
+#ifndef TOOLKIT_CALLBACKS_CALLBACK_QUEUE_H
+#define TOOLKIT_CALLBACKS_CALLBACK_QUEUE_H
 
 #include "fork_part.h"
-#include "rcu/callbacks.h"
+#include "toolkit/callbacks/callbacks.h"
 
 #define CALLBACK_CLOSED ((uintptr_t)1) /* in a lane's `incoming` */
 
@@ -49,4 +49,4 @@ extern __thread unsigned callback_depth;
 
 extern const struct fork_part callback_fork_part;
 
-#endif /* RCU_CALLBACK_QUEUE_H */
+#endif /* TOOLKIT_CALLBACKS_CALLBACK_QUEUE_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits for callbacks (see callback_wait.c). */
-#ifndef RCU_CALLBACK_WAIT_H
-#define RCU_CALLBACK_WAIT_H
+#ifndef TOOLKIT_CALLBACKS_CALLBACK_WAIT_H
+#define TOOLKIT_CALLBACKS_CALLBACK_WAIT_H
 
-#include "rcu/callbacks.h"
+#include "toolkit/callbacks/callbacks.h"
 
 /* Wait until all callbacks queued before have returned. The second returns false at the deadline
  * (0: none). The caller may wait, and is not in a callback. */
@@ -22,4 +22,4 @@ bool callback_wait_is_worthwhile(struct callback_queue *queue);
  * there was no reason to wait. */
 bool callback_wait_keep_pace(struct callback_queue *queue);
 
-#endif /* RCU_CALLBACK_WAIT_H */
+#endif /* TOOLKIT_CALLBACKS_CALLBACK_WAIT_H */

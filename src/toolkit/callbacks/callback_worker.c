@@ -16,8 +16,8 @@
 #include <pthread.h>
 
 #include "gp/user/domain.h"
-#include "rcu/callback_queue.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_queue.h"
+#include "toolkit/callbacks/callback_worker.h"
 
 #define TURN_MAX    256    /* callbacks of one queue, before others have their turn */
 #define REST_NS     250000 /* a rest, unless another thread ends it */

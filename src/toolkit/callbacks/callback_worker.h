@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that run callbacks (see callback_worker.c). */
-#ifndef RCU_CALLBACK_WORKER_H
-#define RCU_CALLBACK_WORKER_H
+#ifndef TOOLKIT_CALLBACKS_CALLBACK_WORKER_H
+#define TOOLKIT_CALLBACKS_CALLBACK_WORKER_H
 
-#include "rcu/callback_queue.h"
+#include "toolkit/callbacks/callback_queue.h"
 
 /* Set by a layer above: callbacks_weigh returns the bytes that a queued head counts as, and
  * callbacks_leave looks at the head before the callback runs, while the object is whole. NULL: no
@@ -93,4 +93,4 @@ extern struct callback_worker callback_main_worker;
 extern struct list callback_workers; /* under callbacks_lock */
 extern __thread struct callback_worker *callback_worker_here;
 
-#endif /* RCU_CALLBACK_WORKER_H */
+#endif /* TOOLKIT_CALLBACKS_CALLBACK_WORKER_H */

@@ -13,8 +13,8 @@
  * the worker of the process; other queues may be made with a separate worker. A queue is released
  * when it is empty and the worker no longer uses it.
  */
-#ifndef RCU_CALLBACKS_H
-#define RCU_CALLBACKS_H
+#ifndef TOOLKIT_CALLBACKS_CALLBACKS_H
+#define TOOLKIT_CALLBACKS_CALLBACKS_H
 
 #include <prudence/call.h>
 
@@ -104,4 +104,4 @@ struct callback_queue {
     bool is_told;  /* LeakSanitizer knows of the queue and the lanes */
 };
 
-#endif /* RCU_CALLBACKS_H */
+#endif /* TOOLKIT_CALLBACKS_CALLBACKS_H */

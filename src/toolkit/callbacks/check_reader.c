@@ -5,14 +5,14 @@
  * grace period of another domain. Both see memory that is in use again, and no other check finds
  * them. Reports only, so a program with a reason for this goes on.
  */
-#include "debug/check_reader.h"
+#include "toolkit/callbacks/check_reader.h"
 
 #include <prudence/rcu.h>
 
-#include "debug/check.h"
-#include "debug/stack_depot.h"
+#include "guard/check.h"
+#include "guard/stack_depot.h"
 #include "gp/user/domain.h"
-#include "gp/user/hazard_names.h"
+#include "toolkit/domains/hazard_names.h"
 
 static bool is_of_hazards(const struct prudence_domain *domain)
 {

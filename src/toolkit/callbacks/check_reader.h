@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks that an object waits for the domain of the object's readers (see check_reader.c). */
-#ifndef DEBUG_CHECK_READER_H
-#define DEBUG_CHECK_READER_H
+#ifndef TOOLKIT_CALLBACKS_CHECK_READER_H
+#define TOOLKIT_CALLBACKS_CHECK_READER_H
 
 struct prudence_domain;
 
@@ -9,4 +9,4 @@ struct prudence_domain;
  * whose cache has another domain. */
 void check_reader_domain(struct prudence_domain *domain, const void *head, const char *what);
 
-#endif /* DEBUG_CHECK_READER_H */
+#endif /* TOOLKIT_CALLBACKS_CHECK_READER_H */

@@ -25,12 +25,12 @@
  * Barriers wait for counts of pending destructors, two for each cache (destruct_barrier.c). The
  * worker runs destructors between callbacks (destruct_worker.c).
  */
-#include "rcu/destruct.h"
+#include "toolkit/callbacks/destruct.h"
 
-#include "debug/annotate.h"
+#include "guard/annotate.h"
 #include "race_detector.h"
-#include "rcu/callback_life.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_worker.h"
 #include "slab/all_caches.h"
 #include "slab/misuse.h"
 #include "slab/node.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Destructors of deferred objects (see destruct.c). Only for caches that have a destructor. */
-#ifndef RCU_DESTRUCT_H
-#define RCU_DESTRUCT_H
+#ifndef TOOLKIT_CALLBACKS_DESTRUCT_H
+#define TOOLKIT_CALLBACKS_DESTRUCT_H
 
 #include "fork_part.h"
 #include "slab/extension.h"
@@ -86,4 +86,4 @@ unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epo
 
 extern const struct fork_part destruct_fork_part;
 
-#endif /* RCU_DESTRUCT_H */
+#endif /* TOOLKIT_CALLBACKS_DESTRUCT_H */

@@ -15,11 +15,11 @@
  * No lock is held during a wait. The holder of `barrier_runner` (by compare-and-swap) changes
  * epochs. The cache outlives the wait because the caller has it.
  */
-#include "rcu/destruct_barrier.h"
+#include "toolkit/callbacks/destruct_barrier.h"
 
 #include "race_detector.h"
-#include "rcu/destruct.h"
-#include "rcu/destruct_worker.h"
+#include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_worker.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits for the destructors of one cache (see destruct_barrier.c). */
-#ifndef RCU_DESTRUCT_BARRIER_H
-#define RCU_DESTRUCT_BARRIER_H
+#ifndef TOOLKIT_CALLBACKS_DESTRUCT_BARRIER_H
+#define TOOLKIT_CALLBACKS_DESTRUCT_BARRIER_H
 
 #include "base/base.h"
 
@@ -16,4 +16,4 @@ bool destruct_barrier(struct prudence_cache *cache, uint64_t deadline);
  * worker looks at the cache no more. */
 void destruct_barrier_until_empty(struct prudence_cache *cache);
 
-#endif /* RCU_DESTRUCT_BARRIER_H */
+#endif /* TOOLKIT_CALLBACKS_DESTRUCT_BARRIER_H */

@@ -10,8 +10,8 @@
  */
 
 #include "fork_part.h"
-#include "rcu/destruct.h"
-#include "rcu/destruct_worker.h"
+#include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_worker.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"

@@ -8,10 +8,10 @@
  * cache from being destroyed (destruct_barrier_until_empty). No lock is held while a destructor
  * runs.
  */
-#include "rcu/destruct_worker.h"
+#include "toolkit/callbacks/destruct_worker.h"
 
-#include "rcu/callback_worker.h"
-#include "rcu/destruct.h"
+#include "toolkit/callbacks/callback_worker.h"
+#include "toolkit/callbacks/destruct.h"
 #include "slab/all_caches.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"

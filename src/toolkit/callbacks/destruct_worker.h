@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Destructors that the worker of callbacks runs (see destruct_worker.c). */
-#ifndef RCU_DESTRUCT_WORKER_H
-#define RCU_DESTRUCT_WORKER_H
+#ifndef TOOLKIT_CALLBACKS_DESTRUCT_WORKER_H
+#define TOOLKIT_CALLBACKS_DESTRUCT_WORKER_H
 
 #include "base/base.h"
 
@@ -14,4 +14,4 @@ bool destruct_worker_serves(const struct prudence_cache *cache);
 
 void destruct_worker_forget(void);
 
-#endif /* RCU_DESTRUCT_WORKER_H */
+#endif /* TOOLKIT_CALLBACKS_DESTRUCT_WORKER_H */

@@ -19,9 +19,9 @@
 #include <errno.h>
 
 #include "gp/user/domain.h"
-#include "rcu/callback_worker.h"
-#include "rcu/destruct.h"
-#include "rcu/may_wait.h"
+#include "toolkit/callbacks/callback_worker.h"
+#include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/may_wait.h"
 
 static bool is_inside(struct prudence_domain *domain)
 {

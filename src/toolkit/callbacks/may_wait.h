@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Places where a thread may not wait for callbacks or destructors (see may_wait.c). */
-#ifndef RCU_MAY_WAIT_H
-#define RCU_MAY_WAIT_H
+#ifndef TOOLKIT_CALLBACKS_MAY_WAIT_H
+#define TOOLKIT_CALLBACKS_MAY_WAIT_H
 
 #include "gp/user/wait_request.h"
 
@@ -9,4 +9,4 @@
  * wait_request_readers() does. */
 int may_wait_for_code(const struct wait_request *request);
 
-#endif /* RCU_MAY_WAIT_H */
+#endif /* TOOLKIT_CALLBACKS_MAY_WAIT_H */

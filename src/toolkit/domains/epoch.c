@@ -14,7 +14,7 @@
 #include "gp/user/drive.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/readers.h"
-#include "gp/user/schemes.h"
+#include "toolkit/domains/schemes.h"
 
 struct prudence_reader *prudence_epoch_record(struct prudence_domain *domain)
 {

@@ -29,7 +29,7 @@
 #include "fork_part.h"
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
-#include "gp/user/schemes.h"
+#include "toolkit/domains/schemes.h"
 #include "gp/user/stall.h"
 #include "valid_attr.h"
 #include "valid_name.h"

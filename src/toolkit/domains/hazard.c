@@ -31,9 +31,9 @@
 #include "gp/user/at_once.h"
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
-#include "gp/user/hazard.h"
-#include "gp/user/hazard_names.h"
-#include "gp/user/schemes.h"
+#include "toolkit/domains/hazard.h"
+#include "toolkit/domains/hazard_names.h"
+#include "toolkit/domains/schemes.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 

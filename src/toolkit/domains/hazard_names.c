@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "gp/user/hazard_names.h"
+#include "toolkit/domains/hazard_names.h"
 
 void hazard_names_begin(struct hazard_walk *walk)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The addresses that slots of hazard pointers name (see hazard_names.c). */
-#ifndef GP_USER_HAZARD_NAMES_H
-#define GP_USER_HAZARD_NAMES_H
+#ifndef TOOLKIT_DOMAINS_HAZARD_NAMES_H
+#define TOOLKIT_DOMAINS_HAZARD_NAMES_H
 
-#include "gp/user/hazard_slots.h"
+#include "toolkit/domains/hazard_slots.h"
 
 #define HAZARD_NAMES 256 /* names that a look takes at a time */
 
@@ -55,4 +55,4 @@ unsigned hazard_names_sift(void **objects, unsigned count, size_t size);
 bool hazard_names_protect(const void *object, size_t size);
 bool hazard_names_any(void);
 
-#endif /* GP_USER_HAZARD_NAMES_H */
+#endif /* TOOLKIT_DOMAINS_HAZARD_NAMES_H */

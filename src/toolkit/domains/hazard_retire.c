@@ -14,10 +14,10 @@
  */
 #include "gp/user/domain.h"
 #include "bug_search.h"
-#include "gp/user/hazard.h"
-#include "gp/user/hazard_names.h"
-#include "gp/user/hazard_retire.h"
-#include "gp/user/head_set.h"
+#include "toolkit/domains/hazard.h"
+#include "toolkit/domains/hazard_names.h"
+#include "toolkit/domains/hazard_retire.h"
+#include "toolkit/domains/head_set.h"
 
 #define DUE_OBJECTS  1024
 #define DUE_BYTES    ((size_t)1 << 20)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects that wait with a deleter (see hazard_retire.c). */
-#ifndef GP_USER_HAZARD_RETIRE_H
-#define GP_USER_HAZARD_RETIRE_H
+#ifndef TOOLKIT_DOMAINS_HAZARD_RETIRE_H
+#define TOOLKIT_DOMAINS_HAZARD_RETIRE_H
 
 void hazard_retire_fork_prepare(void);
 void hazard_retire_fork_done(void);
 
-#endif /* GP_USER_HAZARD_RETIRE_H */
+#endif /* TOOLKIT_DOMAINS_HAZARD_RETIRE_H */

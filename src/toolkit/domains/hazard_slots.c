@@ -30,7 +30,7 @@
 
 #include "base/pace.h"
 #include "bug_search.h"
-#include "gp/user/hazard_slots.h"
+#include "toolkit/domains/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/reader_exit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Slots of hazard pointers, their records, and the mode of all (see hazard_slots.c). */
-#ifndef GP_USER_HAZARD_SLOTS_H
-#define GP_USER_HAZARD_SLOTS_H
+#ifndef TOOLKIT_DOMAINS_HAZARD_SLOTS_H
+#define TOOLKIT_DOMAINS_HAZARD_SLOTS_H
 
 #include <prudence/hazard.h>
 
@@ -46,4 +46,4 @@ void hazard_slots_thread_ends(void);
 void hazard_slots_follow_options(void);
 void hazard_slots_fork_child(void);
 
-#endif /* GP_USER_HAZARD_SLOTS_H */
+#endif /* TOOLKIT_DOMAINS_HAZARD_SLOTS_H */

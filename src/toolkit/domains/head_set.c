@@ -3,7 +3,7 @@
  * The heads of callbacks or of retired objects that wait, with check=1. A head is in the set while
  * it waits, so nothing needs to be written into the object.
  */
-#include "gp/user/head_set.h"
+#include "toolkit/domains/head_set.h"
 
 static size_t head_place(const struct head_set *set, uintptr_t head)
 {

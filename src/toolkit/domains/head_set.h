@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A set of heads that wait, by which check=1 finds one that is passed twice (see head_set.c). */
-#ifndef GP_USER_HEAD_SET_H
-#define GP_USER_HEAD_SET_H
+#ifndef TOOLKIT_DOMAINS_HEAD_SET_H
+#define TOOLKIT_DOMAINS_HEAD_SET_H
 
 #include "os/os.h"
 
@@ -14,4 +14,4 @@ struct head_set {
 bool head_set_add(struct head_set *set, const void *head);
 void head_set_remove(struct head_set *set, const void *head);
 
-#endif /* GP_USER_HEAD_SET_H */
+#endif /* TOOLKIT_DOMAINS_HEAD_SET_H */

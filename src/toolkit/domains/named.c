@@ -12,10 +12,10 @@
  *
  * Locks: none is held during a sleep.
  */
-#include "rcu/named.h"
+#include "toolkit/domains/named.h"
 
-#include "gp/user/hazard.h"
-#include "gp/user/hazard_names.h"
+#include "toolkit/domains/hazard.h"
+#include "toolkit/domains/hazard_names.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Waits for readers that name deferred objects of one cache (see named.c). */
-#ifndef RCU_NAMED_H
-#define RCU_NAMED_H
+#ifndef TOOLKIT_DOMAINS_NAMED_H
+#define TOOLKIT_DOMAINS_NAMED_H
 
 #include "slab/cache_type.h"
 
@@ -13,4 +13,4 @@ bool named_by_this_thread(struct prudence_cache *cache);
  * deadline came first (0: none). CACHE_SIFTED only. The caller holds nothing. */
 bool named_wait(struct prudence_cache *cache, uint64_t deadline);
 
-#endif /* RCU_NAMED_H */
+#endif /* TOOLKIT_DOMAINS_NAMED_H */

@@ -32,9 +32,9 @@
 
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
-#include "gp/user/hazard_slots.h"
-#include "gp/user/schemes.h"
-#include "gp/user/set.h"
+#include "toolkit/domains/hazard_slots.h"
+#include "toolkit/domains/schemes.h"
+#include "toolkit/domains/set.h"
 #include "valid_name.h"
 
 static unsigned set_members(const struct prudence_domain *domain,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sets of domains (see set.c). */
-#ifndef GP_USER_SET_H
-#define GP_USER_SET_H
+#ifndef TOOLKIT_DOMAINS_SET_H
+#define TOOLKIT_DOMAINS_SET_H
 
 #include "gp/user/domain.h"
 
@@ -14,4 +14,4 @@ struct domain_set {
     gp_cookie barrier; /* the first hazard member's cookie, taken with those of sections */
 };
 
-#endif /* GP_USER_SET_H */
+#endif /* TOOLKIT_DOMAINS_SET_H */

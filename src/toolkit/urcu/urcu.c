@@ -23,12 +23,12 @@
 #include "gp/user/may_wait.h"
 #include "gp/user/readers.h"
 #include "heap/heap.h"
-#include "rcu/call.h"
-#include "rcu/callback_life.h"
-#include "rcu/callback_queue.h"
-#include "rcu/callback_wait.h"
-#include "rcu/callback_worker.h"
-#include "rcu/may_wait.h"
+#include "toolkit/callbacks/call.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_queue.h"
+#include "toolkit/callbacks/callback_wait.h"
+#include "toolkit/callbacks/callback_worker.h"
+#include "toolkit/callbacks/may_wait.h"
 
 _Static_assert(sizeof(struct rcu_head) == sizeof(struct prudence_head) &&
                    offsetof(struct rcu_head, func) == offsetof(struct prudence_head, func),

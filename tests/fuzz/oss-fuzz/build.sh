@@ -12,8 +12,8 @@ for source in "$root"/fuzz_*.c; do
     target=$(basename "$source" .c)
     name=${target#fuzz_}
     # shellcheck disable=SC2086 # flags are several words
-    $CC $CFLAGS -std=gnu11 -DPRUDENCE_DEBUG=1 -I"$SRC/prudence/include" -I"$SRC/prudence/src" -I"$SRC/prudence/src/os/posix" \
-        -I"$SRC/prudence/src/gp/user" -I"$SRC/prudence/tests" -c "$source" -o "$WORK/$target.o"
+    $CC $CFLAGS -std=gnu11 -DPRUDENCE_DEBUG=1 -I"$SRC/prudence/include" -I"$SRC/prudence/src" \
+        -I"$SRC/prudence/src/core" -I"$SRC/prudence/src/core/os/posix" -I"$SRC/prudence/src/core/gp/user" -I"$SRC/prudence/tests" -c "$source" -o "$WORK/$target.o"
     # shellcheck disable=SC2046,SC2086
     $CXX $CXXFLAGS "$WORK/$target.o" $(find "$objects" -name '*.o' | LC_ALL=C sort) $LIB_FUZZING_ENGINE -pthread -o "$OUT/$target"
     # zip need not be there

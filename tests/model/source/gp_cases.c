@@ -6,14 +6,14 @@
 #include <prudence/epoch.h>
 
 #include "explorer.h"
-#include "gp/user/hazard_slots.h"
+#include "toolkit/domains/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/parking.h"
 #include "gp/user/process_life.h"
 #include "gp/user/readers.h"
-#include "rcu/callback_life.h"
-#include "rcu/callback_wait.h"
-#include "rcu/callback_worker.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_wait.h"
+#include "toolkit/callbacks/callback_worker.h"
 #include "gp/user/domain.h"
 #include "os/os.h"
 #include "posix.h"

@@ -11,8 +11,8 @@
 #include "gp/user/process_life.h"
 #include "posix.h"
 #include "slab/cache_type.h"
-#include "structures/hash.h"
-#include "structures/hash_move.h"
+#include "tables/hash.h"
+#include "tables/hash_move.h"
 
 /* ------------------------------------------------------------------------ a table without locks */
 

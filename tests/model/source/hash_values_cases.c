@@ -6,7 +6,7 @@
 #include "caches.h"
 #include "explorer.h"
 #include "os/os.h"
-#include "structures/hash_values.h"
+#include "tables/hash_values.h"
 
 #define KEY   7
 #define MADE  42

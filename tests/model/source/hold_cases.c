@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of numbers that threads hold (src/os/posix/hold.c): the holder steps in and out, without a
+ * Cases of numbers that threads hold (os/posix/hold.c): the holder steps in and out, without a
  * fence, beside threads that claim its line, take its number away, or want all lines.
  */
 #include "explorer.h"

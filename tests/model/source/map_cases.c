@@ -7,9 +7,9 @@
 #include "caches.h"
 #include "explorer.h"
 #include "os/os.h"
-#include "structures/fork.h"
-#include "structures/map.h"
-#include "structures/writers.h"
+#include "tables/fork.h"
+#include "tables/map.h"
+#include "tables/writers.h"
 
 /* ---------------------------------------------------------------------------- maps, and threads */
 

@@ -10,8 +10,8 @@
 
 #include "caches.h"
 #include "explorer.h"
-#include "structures/map.h"
-#include "structures/writers.h"
+#include "tables/map.h"
+#include "tables/writers.h"
 
 #define KEY  7
 #define MADE 42

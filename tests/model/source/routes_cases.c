@@ -6,10 +6,10 @@
  */
 #include "caches.h"
 #include "explorer.h"
-#include "structures/route_index.h"
-#include "structures/route_shortcut.h"
-#include "structures/route_words.h"
-#include "structures/routes.h"
+#include "tables/route_index.h"
+#include "tables/route_shortcut.h"
+#include "tables/route_words.h"
+#include "tables/routes.h"
 
 /* ------------------------------------------------------------------------- prefixes and updates */
 

@@ -4,7 +4,7 @@
  * is split or joined, and while a new array replaces the old one; a table of ids that grows; fork
  * beside both.
  *
- * Replaces structures/views.c: arrays come from the explorer, full of words that lead to no object.
+ * Replaces tables/views.c: arrays come from the explorer, full of words that lead to no object.
  * A replaced one is freed if no reader is inside, which the cases' readers say in words of their
  * own.
  */
@@ -16,14 +16,14 @@
 
 #include "explorer.h"
 #include "os/os.h"
-#include "structures/fork.h"
-#include "structures/hash.h"
-#include "structures/hash_bucket.h"
-#include "structures/hash_move.h"
-#include "structures/hash_resize.h"
-#include "structures/id_table.h"
-#include "structures/views.h"
-#include "structures/writers.h"
+#include "tables/fork.h"
+#include "tables/hash.h"
+#include "tables/hash_bucket.h"
+#include "tables/hash_move.h"
+#include "tables/hash_resize.h"
+#include "tables/id_table.h"
+#include "tables/views.h"
+#include "tables/writers.h"
 
 /* ---------------------------------------------------------------------------- what stands below */
 

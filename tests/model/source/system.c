@@ -14,7 +14,7 @@
 
 #define HERE __builtin_return_address(0)
 
-#include "debug/annotate.h"
+#include "guard/annotate.h"
 #include "os/os.h"
 #include "posix.h"
 #include "slab/extension.h"
@@ -60,7 +60,7 @@ void posix_process_note(void)
 {
 }
 
-/* Options of src/debug, which is not explored. */
+/* Options of src/guard, which is not explored. */
 bool check_wanted, annotate_on;
 
 /* No tool is attached. */

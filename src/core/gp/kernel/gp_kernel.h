@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The module's own interface to src/gp/kernel. */
+/* The module's own interface to src/core/gp/kernel. */
 #ifndef GP_KERNEL_H
 #define GP_KERNEL_H
 

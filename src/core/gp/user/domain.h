@@ -92,9 +92,9 @@ struct gp_scheme {
     void (*fork_child)(struct prudence_domain *domain);
 };
 
-extern const struct gp_scheme gp_memb, gp_memb_by_callers;
+extern const struct gp_scheme gp_memb, gp_memb_by_callers, gp_manual;
 
-/* Schemes by kind, defined by the embedding program (runtime/domains.c). NULL: the program has no
+/* Schemes by kind, defined by the embedding program (whole/domains.c). NULL: the program has no
  * domains of that kind. */
 extern const struct gp_scheme *const gp_schemes[];
 extern const unsigned gp_schemes_count;
@@ -168,7 +168,7 @@ struct reader_fares {
 };
 
 /* Each domain has a queue of callbacks, kept by a layer above that the embedding program names
- * (runtime/domains.c). */
+ * (whole/domains.c). */
 struct domain_queue {
     struct callback_queue *(*make)(struct prudence_domain *domain); /* NULL: no memory */
     bool (*waits)(const struct callback_queue *queue);         /* a callback is queued or runs */

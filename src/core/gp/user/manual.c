@@ -3,7 +3,6 @@
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
 #include "gp/user/process_life.h"
-#include "gp/user/schemes.h"
 #include "gp/user/slots.h"
 
 void prudence_manual_advance(struct prudence_domain *domain)

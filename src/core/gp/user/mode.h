@@ -9,7 +9,7 @@
 
 enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
 
-extern enum reader_mode gp_reader_mode; /* option, set through runtime/options.c */
+extern enum reader_mode gp_reader_mode; /* option, set through process/options.c */
 
 void mode_start(struct prudence_domain *domain);
 void mode_choose(struct prudence_domain *domain);

@@ -5,7 +5,7 @@
 
 #include "gp/user/domain.h"
 
-/* Called by runtime/process.c and runtime/fork.c. */
+/* Called by process/process.c and process/fork.c. */
 void gp_start(void);
 void gp_follow_options(void);
 void gp_process_ends(void);

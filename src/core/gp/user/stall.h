@@ -5,7 +5,7 @@
 
 #include "gp/user/domain.h"
 
-/* Options, set through runtime/options.c. */
+/* Options, set through process/options.c. */
 extern uint64_t gp_stall_timeout; /* ns; 0: never report */
 /* report with the reader's trace, once gp_stall_trace_prime() was called */
 extern bool gp_stall_trace;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Lists the events of src/slab (os_event), which kernel/trace.c turns into tracepoints. */
+/* Lists the events of src/core/slab (os_event), which kernel/trace.c turns into tracepoints. */
 #ifndef OS_KERNEL_EVENTS_H
 #define OS_KERNEL_EVENTS_H
 

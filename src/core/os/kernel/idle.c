@@ -6,7 +6,7 @@
  * The idle notifier is not used because modules cannot hook the idle loop. Deferrable work is not
  * used because it runs when its CPU is awake, that is busy, and never while the CPU idles, the
  * reverse of our need. Only the destruction of a cache that this thread is serving waits for the
- * thread, at most for one pool of transfer batches (src/slab/preflush.c).
+ * thread, at most for one pool of transfer batches (src/core/slab/preflush.c).
  */
 
 #include "os_kernel.h"

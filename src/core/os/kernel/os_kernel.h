@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Interface of src/os/kernel to kernel/: start, stop, and the variables that kernel/ sets. */
+/* Interface of src/core/os/kernel to kernel/: start, stop, and the variables that kernel/ sets. */
 #ifndef OS_KERNEL_H
 #define OS_KERNEL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Locks with ranks, which are taken in the order in docs/explanation/design.md; lockdep checks it
- * if enabled. Of the ranks used by src/slab, a node's lock is a spinlock taken with interrupts off,
+ * if enabled. Of the ranks used by slab, a node's lock is a spinlock taken with interrupts off,
  * because objects are freed in interrupts, and a raw one, because they are on PREEMPT_RT too. The
  * lock of the list of caches is a mutex, taken only where sleeping is allowed. No memory is
  * allocated under either, so a shrinker may take them. Pages are freed under the mutex, never

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Included first in each file of the module (Kbuild, -include). Includes the kernel headers that
- * the layers need and then undefines macros that src/base also defines, with the same meaning. So
- * no file of src/base or src/slab needs to know that it is in a kernel.
+ * the layers need and then undefines macros that base also defines, with the same meaning. So
+ * no file of base or slab needs to know that it is in a kernel.
  */
 #ifndef OS_KERNEL_PREFIX_H
 #define OS_KERNEL_PREFIX_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* CPUs, nodes, clock and messages; start and stop of src/os/kernel. */
+/* CPUs, nodes, clock and messages; start and stop of src/core/os/kernel. */
 
 #include "os_kernel.h"
 

@@ -9,7 +9,7 @@ struct slab_extension;
 struct scm_mem_info;
 struct scm_region_info;
 
-/* An extension of the slab layer, for a place that runtime/parts.c keeps for it. */
+/* An extension of the slab layer, for a place that whole/parts.c keeps for it. */
 struct extension_part {
     unsigned number;
     const struct slab_extension *extension;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life of the process. The library starts at the first call of any function of it, even from
- * the dynamic loader or from another library's constructor. A table (runtime/process.c) lists the
+ * the dynamic loader or from another library's constructor. A table (process/process.c) lists the
  * parts to start, so every layer can ask for the start and none needs to know the layers above.
  */
 #ifndef OS_POSIX_PROCESS_H

@@ -10,7 +10,7 @@
  * In a static program the compiler's constructor tells the unwinder where the program's tables are,
  * and the compiler's destructor makes it forget them and frees memory under the unwinder's own
  * lock. A trace of that free would deadlock. So there are traces only between the two
- * (runtime/process.c).
+ * (process/process.c).
  *
  * In a shared library, traces leave out the library's own leading frames. A program linked with the
  * static library has no such border, so traces begin inside the library.

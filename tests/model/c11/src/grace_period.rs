@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The grace period protocol of src/gp/user/drive.c, mode.c and <prudence/rcu.h>, order by order.
+//! The grace period protocol of src/core/gp/user/drive.c, mode.c and <prudence/rcu.h>, order by order.
 //!
 //! `p` is 1 while the object can be found, `cookie` 0 until it has one. The object is a cell whose
 //! every access loom checks: a reader's look that is not ordered before the free is a race, and a

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Hazard pointers (src/gp/user/hazard*.c, <prudence/hazard.h>): a reader names the object and looks at its link again; a
+//! Hazard pointers (src/core/gp/user/hazard*.c, <prudence/hazard.h>): a reader names the object and looks at its link again; a
 //! thread that was given the object after its unlink makes a barrier, looks at the name, and frees what nobody names.
 //! The object is a cell, as in grace_period.rs. The name: 1 is the object, 0 nothing.
 
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// A reader that was asked to name what it uses, and then leaves its section (src/gp/user/set.c).
+    /// A reader that was asked to name what it uses, and then leaves its section (src/toolkit/domains/set.c).
     fn move_over(&self, cpu: &mut Cpu) {
         cpu.point();
         self.inside.store(1, Relaxed);

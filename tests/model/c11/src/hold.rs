@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Lines without sequences (src/os/posix/hold.c): a thread that holds a number steps into its line by a store in its own
+//! Lines without sequences (src/core/os/posix/hold.c): a thread that holds a number steps into its line by a store in its own
 //! record and no fence; another claims the line's owner word by compare-and-swap and then looks who holds the number.
 //!
 //! loom knows sequential consistency of fences only, so the claim and the look that follows (both SeqCst in the source) have a

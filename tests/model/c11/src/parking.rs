@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A reader that is parked while it stays outside (src/gp/user/parking.c): its slot's word, its attention (1: parked), and
+//! A reader that is parked while it stays outside (src/core/gp/user/parking.c): its slot's word, its attention (1: parked), and
 //! of its chunk's summary two bits: scans look at it, and it was touched. One section beside a thread that
 //! unlinks, parks, drives and frees. Objects as in grace_period.rs.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Per-CPU caches (src/os/posix/os_percpu.h, src/slab/latent_cache.c): restartable fast paths, their
+//! Per-CPU caches (src/core/os/posix/os_percpu.h, src/core/slab/latent_cache.c): restartable fast paths, their
 //! owners, and the close of a batch by another CPU.
 //!
 //! A fast path is a section of single operations with a point before each; interrupted, it starts

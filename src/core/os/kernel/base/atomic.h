@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Replaces src/base/atomic.h in a kernel (kernel/Kbuild). Defines the same names with primitives of
+ * Replaces base/atomic.h in a kernel (kernel/Kbuild). Defines the same names with primitives of
  * the kernel's memory model (tools/memory-model), which KCSAN knows as marked accesses.
  *
- * A number to which several CPUs add is a plain integer for src/slab and an atomic_t or atomic64_t
+ * A number to which several CPUs add is a plain integer for slab and an atomic_t or atomic64_t
  * for the kernel. The size and alignment are the same, and only these macros access it.
  */
 #ifndef BASE_ATOMIC_H

@@ -30,9 +30,13 @@ static union {
     __typeof(advice_madvise) *call;
 } next_madvise; /* written once, by the loader's thread before main */
 
+/* Frees and allocations in dlsym are nested calls here. Otherwise they could call a function that
+ * the program has replaced, and if that calls dlsym too, both free the text of an earlier error. */
 __attribute__((constructor)) static void advice_find_next(void)
 {
+    os_busy_enter();
     next_madvise.address = dlsym(RTLD_NEXT, "madvise");
+    os_busy_leave();
 }
 
 static unsigned lasting(int advice)

@@ -16,6 +16,7 @@
 
 #define BLOCKS  800
 #define THREADS 3
+#define READERS 140 /* more than a chunk has slots */
 
 static void *handed[THREADS][BLOCKS];
 
@@ -80,6 +81,34 @@ static void threads(void)
             leave(handed[i][k], k);
 }
 
+static pthread_barrier_t all_read;
+
+static void *read_once(void *unused)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    pthread_barrier_wait(&all_read);
+    return unused;
+}
+
+/* Has so many readers at once that there must be room for more. */
+static void readers(void)
+{
+    pthread_attr_t small;
+    pthread_t ids[READERS];
+
+    if (!prudence_read_lock)
+        return;
+    if (pthread_barrier_init(&all_read, NULL, READERS) || pthread_attr_init(&small) ||
+        pthread_attr_setstacksize(&small, (size_t)256 << 10))
+        abort();
+    for (int i = 0; i < READERS; i++)
+        if (pthread_create(&ids[i], &small, read_once, NULL))
+            abort();
+    for (int i = 0; i < READERS; i++)
+        pthread_join(ids[i], NULL);
+}
+
 static void fork_one(void)
 {
     int status;
@@ -112,6 +141,7 @@ int main(void)
 {
     phase(NESTED_RUN);
     threads();
+    readers();
     grow();
     if (prudence_synchronize)
         prudence_synchronize();

@@ -31,12 +31,13 @@ OPTIONS = ("check=1", "hardened=1", "rseq=0,membarrier=0", "background=1,stats=1
            "check=1,guard=50,quarantine=1M,profile=64K,profile_file=/dev/null,stall_trace=1,stats=1")
 # calloc, realloc and failures of every malloc call them each time.
 FOR_EVER = {"__errno_location", "memset", "memcpy", "memmove"}
+REGISTRATION = ("clock_gettime", "gettid", "pthread_mutex_trylock", "pthread_setspecific", "pthread_sigmask", "sigfillset", "syscall")
 UNDER_OPTIONS = ("getpid", "mmap", "pthread_mutex_unlock", "secure_getenv", "syscall", "memset")
 NOT_FUNCTIONS = {"data", "hook"}
 
 
 def table():
-    """Of each symbol: the words behind its name."""
+    """Returns the words behind the name of each symbol."""
     rows = {}
     for line in (HERE / "nested_calls.txt").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -161,8 +162,13 @@ class NestedCalls(unittest.TestCase):
         for options in OPTIONS if DEEP else OPTIONS[:2]:
             self.try_all(FUNCTIONS if DEEP else UNDER_OPTIONS, options)
 
+    def test_dlsym_in_the_trace_of_a_free_by_dlsym(self):
+        """The loaded library looks a function up. There dlsym frees the text that a failed dlsym of the stand-in has left."""
+        self.try_all(["backtrace"], OPTIONS[-1])
+
     def test_a_stand_in_that_calls_itself(self):
-        functions = FUNCTIONS if DEEP else UNDER_OPTIONS
+        """The stand-in allocates and reads each time. A thread's first read calls some of the functions."""
+        functions = FUNCTIONS if DEEP else {*UNDER_OPTIONS, *REGISTRATION}
         self.try_all([name for name in functions if name not in FOR_EVER],
                      flags=("-DNESTED_MORE=100000",))
 

@@ -37,6 +37,7 @@
 #include "gp/user/slots.h"
 #include "gp/user/thread_memory.h"
 #include "gp/user/readers.h"
+#include "system_call.h"
 
 /* This thread's slot in the domain of that index, valid if generations agree. All entries that were
  * ever written are in a chain. */
@@ -293,19 +294,20 @@ void readers_outlive(void)
         store_relaxed(&readers_slot_of(reader_self)->lasting, 1u);
 }
 
-static struct reader_slot *slot_register(struct prudence_domain *domain)
+/* `claimed_at` is 0 if the registration is nested. The slot then counts as unwatched. */
+static struct reader_slot *slot_register(struct prudence_domain *domain, uint64_t claimed_at)
 {
     struct reader_slot *slot;
     bool watched;
 
     os_copy_check();
-    watched = reader_exit_watch();
-    slot = slot_claim(domain);
+    watched = claimed_at && reader_exit_watch();
+    slot = slot_claim(domain, !claimed_at);
     if (!slot)
         return NULL;
     store_relaxed(&slot->watched, watched);
     store_relaxed(&slot->lasting, outlive && domain->is_default);
-    store_relaxed(&slot->claimed_at, os_clock_boot_ns());
+    store_relaxed(&slot->claimed_at, claimed_at);
     tell_acquire(&race_detector_pages); /* another thread may have mapped the chunk */
     store_relaxed(&slot->reader.domain, (const struct prudence_domain *)domain);
     store_relaxed(&slot->reader.owner, (const void *)&reader_qsbr_self);
@@ -343,14 +345,14 @@ struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain)
     return slot_in_table(thread_table, domain);
 }
 
-static struct reader_slot *table_enter(struct prudence_domain *domain)
+static struct reader_slot *table_enter(struct prudence_domain *domain, uint64_t claimed_at)
 {
     struct reader_slot *slot;
     struct table_entry *entry;
 
     if ((!thread_table || domain->index >= thread_table->size) && !table_grow(domain->index))
         return NULL;
-    slot = slot_register(domain);
+    slot = slot_register(domain, claimed_at);
     if (!slot)
         return NULL;
     entry = &thread_table->entries[domain->index];
@@ -365,26 +367,61 @@ static struct reader_slot *table_enter(struct prudence_domain *domain)
     return slot;
 }
 
-static struct reader_slot *default_enter(struct prudence_domain *domain)
+static struct reader_slot *default_enter(struct prudence_domain *domain, uint64_t claimed_at)
 {
-    struct reader_slot *slot = slot_register(domain);
+    struct reader_slot *slot = slot_register(domain, claimed_at);
 
     if (slot)
         reader_self = &slot->reader;
     return slot;
 }
 
+/* Called with all signals blocked. */
+static struct reader_slot *enter_blocked(struct prudence_domain *domain, uint64_t claimed_at)
+{
+    struct reader_slot *slot = readers_slot_if_any(domain);
+
+    if (slot)
+        return slot;
+    return domain->is_default ? default_enter(domain, claimed_at) : table_enter(domain, claimed_at);
+}
+
+/*
+ * Set while this thread registers. A program may have replaced the functions of the C library that
+ * readers_enter() calls, and a replacement may read. Such a nested registration calls none of them,
+ * so the recursion ends.
+ */
+static __thread bool registering __attribute__((tls_model("initial-exec")));
+
+static struct reader_slot *enter_nested(struct prudence_domain *domain)
+{
+    uint64_t saved = 0, all = UINT64_MAX;
+    struct reader_slot *slot;
+
+    bare_system_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&saved, sizeof all, 0, 0);
+    slot = enter_blocked(domain, 0);
+    bare_system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&saved, 0, sizeof saved, 0, 0);
+    return slot;
+}
+
+/* Makes the calls that may be replaced before it looks for the slot, because a replacement that
+ * reads has registered this thread. */
 static struct reader_slot *readers_enter(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
     int saved_errno = errno;
+    uint64_t claimed_at;
     sigset_t saved, all;
 
+    if (registering)
+        return enter_nested(domain);
+    registering = true;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
-    slot = readers_slot_if_any(domain);
-    if (!slot)
-        slot = domain->is_default ? default_enter(domain) : table_enter(domain);
+    reader_exit_watch();
+    claimed_at = os_clock_boot_ns();
+    slot = enter_blocked(domain, claimed_at);
+    registering = false;
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     errno = saved_errno;
     return slot;

@@ -19,6 +19,7 @@
 #include "gp/user/kick.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/slots.h"
+#include "system_call.h"
 
 struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
 
@@ -104,13 +105,12 @@ static void slots_note_used(struct reader_chunk *chunk, uint64_t used)
         ;
 }
 
-static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
+static struct reader_slot *slot_claim_in(struct reader_chunk *chunk, int32_t thread)
 {
     for (struct reader_slot *slot = chunk->slots; slot != chunk->slots + SLOTS_IN_CHUNK; slot++) {
         int32_t nobody = 0;
 
-        if (load_relaxed(&slot->thread) == 0 &&
-            compare_exchange(&slot->thread, &nobody, os_thread_id())) {
+        if (load_relaxed(&slot->thread) == 0 && compare_exchange(&slot->thread, &nobody, thread)) {
             slot->chunk = chunk;
             slots_note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
             return slot;
@@ -225,33 +225,36 @@ static void reap_for_room(struct prudence_domain *domain)
     }
 }
 
-static struct reader_slot *slot_claim_existing(struct prudence_domain *domain)
+static struct reader_slot *slot_claim_existing(struct prudence_domain *domain, int32_t thread)
 {
     struct reader_slot *slot = NULL;
 
     for (struct reader_chunk *chunk = load_acquire(&domain->chunks); chunk && !slot;
          chunk = chunk->next)
-        slot = slot_claim_in(chunk);
+        slot = slot_claim_in(chunk, thread);
     return slot;
 }
 
-struct reader_slot *slot_claim(struct prudence_domain *domain)
+/* Nested in a registration of this thread, calls no function that the program may have replaced. */
+struct reader_slot *slot_claim(struct prudence_domain *domain, bool nested)
 {
     struct reader_chunk *chunk, *first;
     struct reader_slot *slot;
+    int32_t thread;
 
     os_calls_widen(); /* the process reads */
-    slot = slot_claim_existing(domain);
-    if (!slot) {
+    thread = nested ? (int32_t)bare_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0) : os_thread_id();
+    slot = slot_claim_existing(domain, thread);
+    if (!slot && !nested) {
         reap_for_room(domain);
-        slot = slot_claim_existing(domain);
+        slot = slot_claim_existing(domain, thread);
     }
     if (slot)
         return slot;
-    chunk = slots_chunk_make();
+    chunk = nested ? os_meta_alloc(sizeof *chunk) : slots_chunk_make();
     if (!chunk)
         return NULL;
-    slot = slot_claim_in(chunk);
+    slot = slot_claim_in(chunk, thread);
     first = load_acquire(&domain->chunks);
     do
         chunk->next = first;

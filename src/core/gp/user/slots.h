@@ -6,7 +6,7 @@
 #include "gp/user/domain.h"
 
 extern struct os_lock readers_lock;
-struct reader_slot *slot_claim(struct prudence_domain *domain); /* NULL: no memory */
+struct reader_slot *slot_claim(struct prudence_domain *domain, bool nested); /* NULL: no memory */
 void slot_release(struct prudence_domain *domain, struct reader_slot *slot, int thread);
 void slot_forget(struct reader_slot *slot);
 bool slots_any_inside(const struct prudence_domain *domain);

@@ -21,7 +21,8 @@
 #include "posix.h"
 #include "observe/options.h"
 #include "observe/output.h"
-#include "observe/stats.h"
+#include "observe/stats_print.h"
+#include "process/stats.h"
 
 static bool exit_stats_enabled;
 static int duplicate = -1;

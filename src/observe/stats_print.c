@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prints statistics: the summary, then all figures. A table for each structure serves both formats.
- * Lists of figures make the tables (slab/figures.h, observe/figures.h, gp/user/domain.h).
+ * Lists of figures make the tables (slab/figures.h, process/figures.h, gp/user/domain.h).
  * Names are the only text from outside and are escaped. Fractions are printed as two integers,
  * because a locale may change the decimal point.
  */
@@ -14,9 +14,10 @@
 
 #include "gp/user/domain.h"
 #include "member_parts.h"
-#include "observe/figures.h"
+#include "process/figures.h"
 #include "observe/output.h"
-#include "observe/stats.h"
+#include "observe/stats_print.h"
+#include "process/stats.h"
 #include "observe/summary.h"
 #include "slab/figures.h"
 

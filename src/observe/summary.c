@@ -25,8 +25,8 @@
 #include "gp/user/domain.h"
 #include "process.h"
 #include "report.h"
-#include "observe/reader_stats.h"
-#include "observe/stats.h"
+#include "process/reader_stats.h"
+#include "process/stats.h"
 #include "slab/all_caches.h"
 #include "slab/reclaim/ceiling.h"
 

@@ -36,7 +36,7 @@
 #include "process.h"
 #include "toolkit/callbacks/call.h"
 #include "rseq_area.h"
-#include "observe/figures.h"
+#include "process/figures.h"
 #include "observe/request.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"

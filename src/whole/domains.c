@@ -14,7 +14,8 @@ static struct callback_queue *domain_queue_make(struct prudence_domain *domain)
 const struct domain_queue domain_queue = {.make = domain_queue_make,
                                           .waits = callback_queue_waits,
                                           .release = callback_queue_release,
-                                          .keep = callback_queue_keep};
+                                          .keep = callback_queue_keep,
+                                          .bytes = callback_queue_bytes};
 
 const struct gp_scheme *const gp_schemes[] = {
     [PRUDENCE_DOMAIN_MEMB] = &gp_memb,     [PRUDENCE_DOMAIN_QSBR] = &gp_memb,

@@ -32,7 +32,7 @@ def random():
 
 class Counts(unittest.TestCase):
     def test_constants_are_the_librarys(self):
-        text = "".join((ROOT / "src" / name).read_text() for name in ("slab/alloc.c", "gp/user/gp_poll.h"))
+        text = "".join((ROOT / "src/core" / name).read_text() for name in ("slab/alloc.c", "gp/user/gp_poll.h"))
         asking = (ROOT / "src/core/gp/user/at_once.c").read_text()
         self.assertIn(f"ASK_AGAIN_NS      UINT64_C({ours.ASK_APART:.0f})", asking)
         self.assertIn(f"ASK_AGAIN_NS_EACH UINT64_C({ours.ASK_MORE:.0f})", asking)

@@ -408,7 +408,7 @@ BODY(urcu_set_thread, prudence_urcu_set_thread(NULL, NULL); return 0;)
 BODY(urcu_synchronize, prudence_urcu_synchronize(NULL); return 0;)
 BODY(urcu_thread, return result_of(prudence_urcu_thread(prudence_urcu_default(NULL)) != 0);)
 
-/* Short-term memory: this test only checks that each call returns (tests/scm/ checks the
+/* Short-term memory: this test only checks that each call returns (tests/shortterm/ checks the
  * results). */
 static int as_scm_thread(void (*act)(void *object))
 {

@@ -68,7 +68,7 @@ def cells(modes):
                 if mode == "background=1" and circumstance == "unshare-alone:user":
                     continue  # there is a thread, as asked for
                 if modes is ORDINARY and circumstance == "single-step" and sys.argv[1:] != ["page"]:
-                    continue  # ten seconds each; make test has os_test_single_step
+                    continue  # ten seconds each; make test has api_test_single_step
                 if modes is not ORDINARY or mode == "" or not circumstance.startswith(("refused", "interposed")):
                     yield Cell(subject, mode, circumstance, moment)
 

@@ -93,7 +93,7 @@ TEST(of_a_double_free)
     expect_under(output, "called by:", frees_again);
     expect_under(output, "allocated by:", allocates);
     expect_under(output, "freed by:", frees);
-    expect_text(output, "heap_test_check_traces+0x"); /* module and offset, for addr2line */
+    expect_text(output, "guard_test_check_traces+0x"); /* module and offset, for addr2line */
 }
 
 TEST(of_a_deferred_object)

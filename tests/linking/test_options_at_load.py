@@ -90,7 +90,7 @@ class Options(unittest.TestCase):
 
     def test_all_are_here(self):
         table = re.findall(r'^    \{ROW_\w+\("(\w+)"', "".join(path.read_text() for path in (ROOT / "src").rglob("*.c")), re.M)
-        self.assertEqual(sorted(table), sorted([*VALUES, "help"]))  # which prints: heap_test_options_environment
+        self.assertEqual(sorted(table), sorted([*VALUES, "help"]))  # which prints: api_test_options_environment
 
     def test_preloaded(self):
         self.starts("/bin/true", options=["", *SINGLE, *PAIRS, ALL], preload=[MALLOC])

@@ -105,7 +105,7 @@ TEST(the_cache_and_the_reader_are_named)
     defer_some(cache);
     allocate_all(cache, live, 2000);
     dumped();
-    expect("prudence " PRUDENCE_VERSION ": process %d (heap_test_dump), 20", (int)getpid());
+    expect("prudence " PRUDENCE_VERSION ": process %d (observe_test_dump), 20", (int)getpid());
     expect(
         "B of cache 'routes', domain 'default': thread 'parser' (tid %d) is inside a "
         "read-side critical section",

@@ -145,10 +145,10 @@ class Counts(unittest.TestCase):
         self.program("bad", "exit 3")
         self.program("unlucky", "echo no luck; exit 77")
         answers = [f"{'wrong' if name == 'own-name' else 'right'} {name}" for name in ANSWERS]
-        runs = ["ok 1 2", "bad", "unlucky", "slow_one", "inline_slow_one", "heap_test_dump", "unlucky"]
+        runs = ["ok 1 2", "bad", "unlucky", "slow_one", "inline_slow_one", "observe_test_dump", "unlucky"]
         self.assertEqual(self.last(answers, runs), "way: 2 run, 1 failed, 5 skipped (QEMU: own-name: 1, no luck: 2, too slow: 2)")
         self.assertIn("FAIL bad: ", self.output)
-        self.program("heap_test_dump", "true")
+        self.program("observe_test_dump", "true")
         self.assertEqual(self.last([f"right {name}" for name in ANSWERS], runs[:1] + runs[5:6]), "way: 2 run, 0 failed, 0 skipped")
 
     def test_emulator_that_does_not_answer(self):

@@ -96,7 +96,7 @@ class Layers(Check):
         self.breaks("src/core/base/bits.h", '#include "../slab/slab.h"')
 
     def test_include_of_another_part_in_the_core(self):
-        for part in ("guard/check.h", "observe/stats.h", "toolkit/domains/srcu.h", "tables/hash.h", "shortterm/scm.h", "whole/parts.h"):
+        for part in ("guard/check.h", "process/stats.h", "toolkit/domains/srcu.h", "tables/hash.h", "shortterm/scm.h", "whole/parts.h"):
             self.breaks("src/core/heap/heap.c", f'#include "{part}"')
 
     def test_include_of_the_os_shim_from_base(self):

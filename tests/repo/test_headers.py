@@ -51,7 +51,7 @@ def twice(headers):
     return "".join(f"#include <{header}>\n" for header in headers) * 2 + "typedef int nothing;\n"
 
 
-# These need headers that are for C, or that few systems have. tests/gp compiles them.
+# These need headers that are for C, or that few systems have. tests/toolkit compiles them.
 OF_OTHERS = {"ck-domain.h", "dpdk-domain.h"}
 
 

@@ -121,7 +121,7 @@ class Overlay(unittest.TestCase):
         self.assertGreater(len(parts), 40)
         for part in parts:
             source = part.removesuffix(".o") + ".c"
-            self.assertTrue((ROOT / "kernel" / source).exists() or (ROOT / "src" / source).exists(), source)
+            self.assertTrue((ROOT / "kernel" / source).exists() or (ROOT / "src/core" / source).exists(), source)
 
 
 if __name__ == "__main__":

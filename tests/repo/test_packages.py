@@ -82,7 +82,7 @@ class Debian(unittest.TestCase):
             for source in sources:
                 target = target.removeprefix("usr/src/prudence-${env:DEB_VERSION_UPSTREAM}/")
                 files = source.rglob("*") if source.is_dir() else [source]
-                there |= {re.sub(r"^(kernel|src)/", "", f"{target}/{file.relative_to(source.parent)}") for file in files}
+                there |= {re.sub(r"^(kernel|src/core)/", "", f"{target}/{file.relative_to(source.parent)}") for file in files}
         kbuild = (ROOT / "kernel/Kbuild").read_text().replace("\\\n", " ")
         parts = re.search(r"^prudence-y := (.*)$", kbuild, re.M)[1].split()
         self.assertGreater(len(parts), 40)
@@ -191,7 +191,7 @@ class Symbols(unittest.TestCase):
 
 class Meson(unittest.TestCase):
     def test_the_same_folders_are_compiled(self):
-        cmake = re.search(r"^foreach\(layer (base .*)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M)[1].split()
+        cmake = re.search(r"^foreach\(layer (core/base [^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1].split()
         meson = (ROOT / "packaging/meson/packagefiles/prudence/meson.build").read_text()
         self.assertEqual(re.findall(r"'([\w/]+)'", re.search(r"^foreach layer : \[(.*?)\]", meson, re.M | re.S)[1]), cmake)
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/reference/rules.md").read_text()
 ROWS = dict(re.findall(r"^\| (\d+) (\|.*)$", PAGE, re.M))
 CODE = "\n".join(path.read_text() for folder in ("src", "include") for path in sorted((ROOT / folder).rglob("*.[ch]")))
-TESTS = {path.stem[len("test_"):] for path in (ROOT / "tests/slab").glob("test_*.c")}
+TESTS = {path.stem[len("test_"):] for path in (ROOT / "tests").rglob("test_*.c")}
 
 
 def named(text):

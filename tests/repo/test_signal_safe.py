@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/prudence"
-STEPPED = ("tests/api/test_handlers_read.c", "tests/structures/test_handlers_in_tables.c")
+STEPPED = ("tests/api/test_handlers_read.c", "tests/tables/test_handlers_in_tables.c")
 SAFE = re.compile(r"(?<!not )(?<!Not )\b[Aa]sync-signal-safe", re.S)
 SAYS = re.compile(r"async-signal-safe|\bsignals?\b.*\bhandlers?\b", re.I | re.S)
 DECLARED = re.compile(r"^PRUDENCE_(?:API|INLINE)\b[^;{(]*?\b(prudence_\w+)\(", re.M)

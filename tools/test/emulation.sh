@@ -17,8 +17,8 @@
 declare -A spoiled=(
     [threads-after-fork]='api_test_(bare_fork|call|call_fork|fork|fork_handlers|helper_starts|helper_under_load|urcu_compat|urcu_tables_fork)|gp_test_(asking|urcu)|preload_test_(fork|fork_deadlock)|rust_fork|torture_(everything|fork|heap_walk)'
     [own-threads]='api_test_main_leaves|gp_test_idle|heap_test_background|preload_test_(life|tidy_thread|unshare)' # they are counted, and wake up
-    [seccomp]='heap_test_hopeless_sizes|os_test_fallbacks'
-    [fault-kind]='heap_test_guard'
+    [seccomp]='shortterm_test_hopeless_sizes|os_test_fallbacks'
+    [fault-kind]='guard_test_guard'
     [mremap-left]='(heap|preload)_test_boundary_sizes(_prefixed)?|heap_test_(aligned_realloc|page_sizes|realloc)|torture_pages' # moved blocks fault, or are not zero
     [address-limit]='os_test_(page_refusals|small_regions)|slab_test_window'
     [advice]='api_test_fork_state|heap_test_(export|hardened_misuse)|os_test_(huge_pages|mapping_calls_of_guards)' # DONTFORK, GUARD_INSTALL, HUGEPAGE

@@ -4,7 +4,7 @@
 Each figure is right, because it is one aligned word, or a sum of such words of different CPUs and nodes. The words of a sum are of
 moments near each other, so sums of a busy cache may differ by what happened in between (some microseconds), and figures that follow
 from several sums (what is live) as well. They are what prudence_cache_stats() in the process would give, which adds up
-in the same way (src/core/slab/stats.c, src/observe/stats.c).
+in the same way (src/core/slab/stats.c, src/core/process/stats.c).
 
 Caches and domains may be destroyed while they are read. A link of a list is therefore read again until it leads back to where it
 came from and numbers grow; what is not on its list any more when its figures have been read is left out.

@@ -48,6 +48,9 @@ static bool attributes_are_valid(const char *name, const struct prudence_cache_a
         os_report("%s: cache '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
     else if (attr->flags & PRUDENCE_CACHE_DESTRUCT_SOON && !attr->destructor)
         os_report("%s: cache '%s': PRUDENCE_CACHE_DESTRUCT_SOON needs a destructor", what, name);
+    else if (attr->destructor && !heap_upcalls.barrier)
+        os_report("%s: cache '%s': this library has no destructors (it is prudence-core)", what,
+                  name);
     else if (attr->alignment & (attr->alignment - 1) || attr->alignment > OS_PAGE_SIZE)
         os_report("%s: cache '%s': attr->alignment is %zu, not a power of two up to %zu", what,
                   name, attr->alignment, (size_t)OS_PAGE_SIZE);

@@ -8,10 +8,10 @@
  *
  *   SUM(name)                  sum of the caches' figures of this name
  *   COUNT(name, word, text)    a word of 64 bits that counts, atomic; watchers read the word
- *   OTHER(name)                observe/stats.c finds the figure
+ *   OTHER(name)                process/stats.c finds the figure
  */
-#ifndef OBSERVE_FIGURES_H
-#define OBSERVE_FIGURES_H
+#ifndef PROCESS_FIGURES_H
+#define PROCESS_FIGURES_H
 
 #define TOTAL_FIGURES(SUM, COUNT, OTHER)                                                           \
     OTHER(caches)                                                                                  \
@@ -64,4 +64,4 @@
 #define NO_COUNT(name, word, meaning)
 #define NO_OTHER(name)
 
-#endif /* OBSERVE_FIGURES_H */
+#endif /* PROCESS_FIGURES_H */

@@ -20,8 +20,8 @@
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
 #include "process.h"
-#include "observe/reader_stats.h"
-#include "observe/stats.h"
+#include "process/reader_stats.h"
+#include "process/stats.h"
 
 _Static_assert(sizeof((struct prudence_reader_stats *)0)->frames == OS_TRACE_MAX * sizeof(void *),
                "a trace fits");

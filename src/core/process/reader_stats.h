@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Readers of a domain, for the summary. */
-#ifndef OBSERVE_READER_STATS_H
-#define OBSERVE_READER_STATS_H
+#ifndef PROCESS_READER_STATS_H
+#define PROCESS_READER_STATS_H
 
 #include <stdbool.h>
 
@@ -18,4 +18,4 @@ bool reader_stats_next(const struct prudence_domain *domain, uint64_t *place,
  * stall_trace is set. */
 void reader_stats_look_up(struct prudence_reader_stats *stats);
 
-#endif /* OBSERVE_READER_STATS_H */
+#endif /* PROCESS_READER_STATS_H */

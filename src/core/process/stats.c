@@ -11,10 +11,8 @@
 #include "heap/cache_life.h"
 #include "heap/heap.h"
 #include "pages/pages.h"
-#include "toolkit/callbacks/call.h"
-#include "toolkit/callbacks/callback_queue.h"
-#include "observe/figures.h"
-#include "observe/stats.h"
+#include "process/figures.h"
+#include "process/stats.h"
 #include "slab/all_caches.h"
 #include "slab/doubles.h"
 #include "slab/reclaim/budget.h"
@@ -87,7 +85,7 @@ uint64_t stats_bytes_called(const struct prudence_domain *domain)
 {
     const struct callback_queue *queue = load_acquire(&domain->callbacks);
 
-    return queue ? callback_queue_bytes(queue) : 0;
+    return queue ? domain_queue.bytes(queue) : 0;
 }
 
 static void add_pages(struct prudence_stats *total, const struct os_pages_stats *pages)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures for other files of this directory (stats.c). */
-#ifndef OBSERVE_STATS_H
-#define OBSERVE_STATS_H
+/* Figures for those who print them (stats.c). */
+#ifndef PROCESS_STATS_H
+#define PROCESS_STATS_H
 
 #include <stdbool.h>
 
@@ -20,8 +20,4 @@ bool stats_of_memory_without_locks(struct prudence_stats *total);
 /* Returns the bytes that the domain's waiting callbacks account for. Takes no lock. */
 uint64_t stats_bytes_called(const struct prudence_domain *domain);
 
-/* Prints everything that prudence_stats_print() does, as text or JSON. */
-struct output;
-void stats_print(struct output *output, bool json);
-
-#endif /* OBSERVE_STATS_H */
+#endif /* PROCESS_STATS_H */

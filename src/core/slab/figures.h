@@ -17,7 +17,7 @@
  * A counter's text is the metric's help, of at most 256 characters.
  *
  * Members are in the order of the rows. A node's counters from overflowed_objects on share a cache
- * line with members that the same operations write (tests/heap/test_shared_lines.c).
+ * line with members that the same operations write (tests/core/heap/test_shared_lines.c).
  */
 #ifndef SLAB_FIGURES_H
 #define SLAB_FIGURES_H

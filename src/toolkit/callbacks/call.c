@@ -32,7 +32,6 @@
 #define FOREIGN_BYTES ((size_t)64)
 
 uint64_t call_limit = (uint64_t)64 << 20;
-struct call_counts call_counts;
 
 /* ------------------------------------------------------------------------ heads that are queued */
 

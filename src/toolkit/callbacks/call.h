@@ -10,10 +10,6 @@
 extern uint64_t call_limit; /* the option; bytes, 0: none */
 extern const struct option callback_options[];
 
-extern struct call_counts {
-    uint64_t waits, expiries, overruns; /* atomic */
-} call_counts;
-
 void call_start(void);
 
 /* Queues a callback. The last argument is the name of the public function. */

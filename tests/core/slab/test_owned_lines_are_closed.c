@@ -7,7 +7,6 @@
  *
  * ctest: not-with thread (one thread)
  */
-#include "shortterm/expiry_counts.h"
 #include "slab/object_cache.h"
 #include "slab/reclaim/drain.h"
 #include "support/slab_test.h"

@@ -149,6 +149,8 @@ bool gp_check = true;
 bool gp_check READ_MOSTLY = false;
 #endif
 
+struct call_counts call_counts;
+
 /* Domains destroyed most recently while gp_check was on; guarded by readers_lock. */
 #define GRAVES 64
 static struct prudence_domain *graves[GRAVES];
@@ -283,10 +285,12 @@ struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind 
 
     if (!domain)
         return NULL;
-    domain->callbacks = domain_queue.make(domain);
-    if (!domain->callbacks) {
-        os_meta_free(domain, sizeof *domain);
-        return NULL;
+    if (domain_queue.make) {
+        domain->callbacks = domain_queue.make(domain);
+        if (!domain->callbacks) {
+            os_meta_free(domain, sizeof *domain);
+            return NULL;
+        }
     }
     name_copy(domain->name, sizeof domain->name, name);
     domain->kind = kind;
@@ -299,7 +303,8 @@ struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind 
 
 void domain_unmake(struct prudence_domain *domain)
 {
-    domain_queue.release(domain->callbacks);
+    if (domain->callbacks)
+        domain_queue.release(domain->callbacks);
     os_meta_free(domain, sizeof *domain);
 }
 

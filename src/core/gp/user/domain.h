@@ -174,8 +174,14 @@ struct domain_queue {
     bool (*waits)(const struct callback_queue *queue);         /* a callback is queued or runs */
     void (*release)(struct callback_queue *queue);             /* the queue is empty */
     void (*keep)(struct callback_queue *queue, void *context); /* where tools see the pointer */
+    uint64_t (*bytes)(const struct callback_queue *queue);     /* for which its callbacks count */
 };
-extern const struct domain_queue domain_queue;
+extern const struct domain_queue domain_queue; /* in a program without callbacks all are NULL */
+
+/* What that layer counts, for statistics; atomic. */
+extern struct call_counts {
+    uint64_t waits, expiries, overruns;
+} call_counts;
 
 /* A domain's statistics; atomic adds. A new one is a row here, a member at the end of struct
  * prudence_domain_stats, and the line that counts. */

@@ -99,7 +99,8 @@ static void dissolve(struct prudence_domain *domain)
     while (__atomic_load_n(&domain->visitors, __ATOMIC_ACQUIRE))
         os_sleep_ns(50000);
     /* the queue's worker may still be looking at the readers */
-    domain_queue.release(domain->callbacks);
+    if (domain->callbacks)
+        domain_queue.release(domain->callbacks);
     if (domain->scheme->close)
         domain->scheme->close(domain);
     os_lock_take(&readers_lock);
@@ -118,7 +119,7 @@ static enum in_the_way in_the_way(struct prudence_domain *domain)
         return USERS;
     if (domain->scheme->is_busy(domain))
         return READERS;
-    return domain_queue.waits(domain->callbacks) ? CALLBACKS : NOTHING;
+    return domain->callbacks && domain_queue.waits(domain->callbacks) ? CALLBACKS : NOTHING;
 }
 
 static int busy(const struct prudence_domain *domain, enum in_the_way what, const void *caller)

@@ -22,10 +22,10 @@
  * Type-safe memory is not annotated, because freed objects may be read there. Objects of a cache
  * with a constructor are accessible before their first allocation, and always defined.
  */
-#include "guard/annotate.h"
-#include "guard/instruments.h"
 #include "fork_part.h"
 #include "gp/gp.h"
+#include "guard/annotate.h"
+#include "guard/instruments.h"
 #include "race_detector.h"
 #include "slab/cache.h"
 #include "slab/slab.h"

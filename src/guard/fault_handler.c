@@ -6,8 +6,8 @@
  * either calls the program's handler or restores the default action; then the faulting instruction
  * runs again, and the original signal ends the process.
  *
- * Programs install their handlers after we did. So os_fault_watch() is called again from time to
- * time, notices that, and steps in front of the new handler. A handler that calls the previous one
+ * Programs install their handlers after we did. So fault_handler_watch() is called again from time
+ * to time, notices that, and steps in front of the new handler. A handler that calls the previous one
  * (ours) is reached again through us. So at each further entry for the same fault, we call the next
  * older handler. Handlers that leave by siglongjmp do no harm, because an entry counts as another
  * one for the same fault only if the signal's context is the same and the frame lies deeper.
@@ -19,11 +19,12 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "guard/fault_handler.h"
 #include "os/os.h"
 
 #define FOUND_MAX 8 /* the last handlers that we stepped in front of */
 
-static void (*fault_look_at)(const struct os_fault *fault);
+static void (*fault_look_at)(const struct fault *fault);
 static struct sigaction found[FOUND_MAX];
 static unsigned found_count;
 
@@ -54,21 +55,21 @@ static bool find_syndrome(const mcontext_t *registers, uint64_t *syndrome)
 }
 #endif
 
-static void describe(const siginfo_t *info, const void *context, struct os_fault *fault)
+static void describe(const siginfo_t *info, const void *context, struct fault *fault)
 {
-    *fault = (struct os_fault){.address = info->si_addr, .access = OS_ACCESS_UNKNOWN};
+    *fault = (struct fault){.address = info->si_addr, .access = ACCESS_UNKNOWN};
 #if defined(__x86_64__)
     const greg_t *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
 
     fault->code = (void *)registers[REG_RIP]; /* NOLINT(performance-no-int-to-ptr) */
-    fault->access = registers[REG_ERR] & 2 ? OS_ACCESS_WRITE : OS_ACCESS_READ;
+    fault->access = registers[REG_ERR] & 2 ? ACCESS_WRITE : ACCESS_READ;
 #elif defined(__aarch64__)
     const ucontext_t *state = context;
     uint64_t syndrome;
 
     fault->code = (void *)state->uc_mcontext.pc; /* NOLINT(performance-no-int-to-ptr) */
     if (find_syndrome(&state->uc_mcontext, &syndrome))
-        fault->access = syndrome & 0x40 ? OS_ACCESS_WRITE : OS_ACCESS_READ; /* WnR */
+        fault->access = syndrome & 0x40 ? ACCESS_WRITE : ACCESS_READ; /* WnR */
 #else
     (void)context;
 #endif
@@ -110,7 +111,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 {
     const void *frame = __builtin_frame_address(0);
     bool again = serving.context == context && (uintptr_t)frame < (uintptr_t)serving.frame;
-    struct os_fault fault;
+    struct fault fault;
     int saved_errno = errno;
     unsigned depth;
 
@@ -135,7 +136,7 @@ static bool fault_is_ours(const struct sigaction *action)
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
 }
 
-void os_fault_watch(void (*look)(const struct os_fault *fault))
+void fault_handler_watch(void (*look)(const struct fault *fault))
 {
     struct sigaction present, ours = {.sa_sigaction = on_fault};
 

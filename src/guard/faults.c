@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Passes a fault of the program to the extensions that may explain the address, in the signal
  * handler. */
+#include "guard/fault_handler.h"
 #include "guard/faults.h"
 
 #include "guard/guard.h"
 #include "guard/large_guard.h"
 
-static void faults_look(const struct os_fault *fault)
+static void faults_look(const struct fault *fault)
 {
     guard_report_fault(fault);
     large_guard_look_at_fault(fault);
@@ -14,5 +15,5 @@ static void faults_look(const struct os_fault *fault)
 
 void faults_watch(void)
 {
-    os_fault_watch(faults_look);
+    fault_handler_watch(faults_look);
 }

@@ -23,10 +23,10 @@
 
 #include "base/pace.h"
 #include "base/random.h"
+#include "fork_part.h"
 #include "guard/faults.h"
 #include "guard/guard.h"
 #include "guard/stack_depot.h"
-#include "fork_part.h"
 #include "slab/all_caches.h"
 #include "slab/large.h"
 #include "slab/node.h"

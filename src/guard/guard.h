@@ -5,6 +5,7 @@
 
 #include "fork_part.h"
 #include "guard/check.h"
+#include "guard/fault_handler.h"
 #include "guard/page_jobs.h"
 
 enum { GUARD_EXTENSION = 2 }; /* number of the extension; side data: the slot of a guarded slab */
@@ -47,7 +48,7 @@ static inline bool guard_has(const void *pointer)
 
 uint64_t guard_slot_word(const struct guard_slot *slot);
 void guard_report_object(const struct slab *slab, const void *pointer);
-void guard_report_fault(const struct os_fault *fault);
+void guard_report_fault(const struct fault *fault);
 void guard_report_damage(const struct guard_slot *slot, const char *byte) __attribute__((noreturn));
 
 extern const struct fork_part guard_fork_part;

@@ -69,7 +69,7 @@ static void print_place(const struct guard_slot *slot, const char *address)
 
 /* Prints the calls that led to the access, without the frames of the handler and the kernel above
  * them. */
-static void print_access(const struct os_fault *fault)
+static void print_access(const struct fault *fault)
 {
     void *frames[OS_TRACE_MAX];
     unsigned count = os_trace_capture(frames, OS_TRACE_MAX), first = 0;
@@ -82,7 +82,7 @@ static void print_access(const struct os_fault *fault)
     os_trace_print(frames + first, count - first);
 }
 
-void guard_report_fault(const struct os_fault *fault)
+void guard_report_fault(const struct fault *fault)
 {
     static const char *const accesses[] = {"access", "read", "write"};
     const struct guard_slot *slot;

@@ -25,9 +25,9 @@
 
 #include <string.h>
 
+#include "fork_part.h"
 #include "guard/annotate.h"
 #include "guard/page_jobs.h"
-#include "fork_part.h"
 #include "mapping.h"
 #include "slab/cache.h"
 
@@ -343,7 +343,7 @@ static void report_live(const struct slab *slab, const char *address)
             slab_usable_bytes(slab));
 }
 
-void large_guard_look_at_fault(const struct os_fault *fault)
+void large_guard_look_at_fault(const struct fault *fault)
 {
     const struct slab *slab = os_page_owner(fault->address);
     const struct rest *rest = slab ? NULL : rest_at(fault->address);

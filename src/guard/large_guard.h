@@ -5,6 +5,7 @@
 #define GUARD_LARGE_GUARD_H
 
 #include "fork_part.h"
+#include "guard/fault_handler.h"
 #include "guard/settings.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
@@ -30,7 +31,7 @@ extern struct rest *large_guard_rests;
 extern unsigned large_guard_room;
 
 void large_guard_start(void);
-void large_guard_look_at_fault(const struct os_fault *fault);
+void large_guard_look_at_fault(const struct fault *fault);
 
 static inline bool has_large_guard(const struct slab *slab)
 {

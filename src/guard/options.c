@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of what looks for bugs. */
+#include "gp/user/domain.h"
 #include "guard/instruments.h"
 #include "guard/large_guard.h"
 #include "guard/settings.h"
-#include "gp/user/domain.h"
 #include "heap/harmless.h"
 #include "heap/size_class.h"
 #include "process/option.h"

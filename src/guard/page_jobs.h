@@ -3,8 +3,8 @@
 #ifndef GUARD_PAGE_JOBS_H
 #define GUARD_PAGE_JOBS_H
 
-#include "fork_part.h"
 #include "base/list.h"
+#include "fork_part.h"
 #include "os/os.h"
 
 /* A job, part of the user's record, which must stay until `done` is called. */

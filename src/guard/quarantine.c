@@ -12,8 +12,8 @@
  */
 #include "guard/quarantine.h"
 
-#include "guard/instruments.h"
 #include "fork_part.h"
+#include "guard/instruments.h"
 #include "slab/gate.h"
 #include "slab/slab.h"
 

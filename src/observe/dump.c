@@ -8,13 +8,13 @@
 
 #include <prudence/stats.h>
 
-#include "os/os.h"
-#include "process.h"
 #include "observe/option_file.h"
 #include "observe/options.h"
 #include "observe/report_file.h"
 #include "observe/signals.h"
 #include "observe/summary.h"
+#include "os/os.h"
+#include "process.h"
 
 int prudence_dump(int fd)
 {

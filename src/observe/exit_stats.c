@@ -17,11 +17,11 @@
 
 #include <prudence/stats.h>
 
-#include "os/os.h"
-#include "posix.h"
 #include "observe/options.h"
 #include "observe/output.h"
 #include "observe/stats_print.h"
+#include "os/os.h"
+#include "posix.h"
 #include "process/stats.h"
 
 static bool exit_stats_enabled;

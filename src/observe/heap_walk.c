@@ -7,8 +7,8 @@
 #include <prudence/heap_walk.h>
 
 #include "heap/cache_life.h"
-#include "observe/walk.h"
 #include "observe/output.h"
+#include "observe/walk.h"
 
 /* A structure in the size that the program knows. */
 union given {

@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/os.h"
 #include "observe/careful_open.h"
+#include "os/os.h"
 
 const char *option_file_hint(int error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of what is written of a process, and when. */
-#include "observe/profile.h"
 #include "heap/size_class.h"
 #include "observe/options.h"
+#include "observe/profile.h"
 #include "observe/report_file.h"
 #include "observe/signals.h"
 

@@ -29,9 +29,9 @@
 #include <string.h>
 
 #include "guard/annotate.h"
-#include "observe/profile_sites.h"
 #include "guard/settings.h"
 #include "heap/object.h"
+#include "observe/profile_sites.h"
 #include "os/os.h"
 #include "slab/large.h"
 

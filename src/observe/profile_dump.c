@@ -23,15 +23,15 @@
 
 #include <prudence/stats.h>
 
-#include "observe/profile.h"
-#include "observe/profile_sites.h"
 #include "guard/stack_depot.h"
 #include "loaded.h"
-#include "process.h"
 #include "observe/option_file.h"
 #include "observe/options.h"
 #include "observe/output.h"
+#include "observe/profile.h"
+#include "observe/profile_sites.h"
 #include "observe/signals.h"
+#include "process.h"
 
 #define FORMAT 1 /* version; changes with the meaning of the lines */
 

@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-#include "observe/sampling.h"
 #include "guard/stack_depot.h"
+#include "observe/sampling.h"
 #include "os/os.h"
 
 struct profile_site **profile_site_buckets;

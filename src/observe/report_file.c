@@ -4,9 +4,9 @@
 
 #include <unistd.h>
 
+#include "observe/option_file.h"
 #include "posix.h"
 #include "report.h"
-#include "observe/option_file.h"
 
 static struct option_file report_file;
 

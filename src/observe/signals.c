@@ -12,9 +12,9 @@
 #include <signal.h>
 
 #include "base/atomic.h"
+#include "observe/signals.h"
 #include "os/os.h"
 #include "posix.h"
-#include "observe/signals.h"
 
 /* The handler before which ours is installed. Ours may still run in some thread when it is removed
  * and installed before another one, so ours reads only single words: one of the two functions, or

@@ -14,11 +14,11 @@
 
 #include "gp/user/domain.h"
 #include "member_parts.h"
-#include "process/figures.h"
 #include "observe/output.h"
 #include "observe/stats_print.h"
-#include "process/stats.h"
 #include "observe/summary.h"
+#include "process/figures.h"
+#include "process/stats.h"
 #include "slab/figures.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])

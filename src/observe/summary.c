@@ -24,9 +24,9 @@
 
 #include "gp/user/domain.h"
 #include "process.h"
-#include "report.h"
 #include "process/reader_stats.h"
 #include "process/stats.h"
+#include "report.h"
 #include "slab/all_caches.h"
 #include "slab/reclaim/ceiling.h"
 

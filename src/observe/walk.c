@@ -30,15 +30,15 @@
 #include "observe/walk.h"
 
 #include "base/name.h"
-#include "guard/check.h"
 #include "gp/user/domain.h"
+#include "guard/check.h"
 #include "heap/cold.h"
-#include "toolkit/callbacks/destruct.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/start.h"
+#include "toolkit/callbacks/destruct.h"
 
 _Static_assert(sizeof(struct heap_walk) <= 300000, "what <prudence/heap_walk.h> says");
 

@@ -15,8 +15,8 @@
  * thread's number that it is gone (scm_threads_reap_ending). If it first takes part in the last
  * round, registering threads and readers of the statistics find that (scm_threads_reap).
  *
- * A thread that takes part and is not blocked has joined global time (toolkit/domains/phases.c). A joining
- * thread counts as having ticked in the present phase, so it cannot end the phase twice. An only
+ * A thread that takes part and is not blocked has joined global time (phases.c). A joining thread
+ * counts as having ticked in the present phase, so it cannot end the phase twice. An only
  * thread does not, and its tick ends the phase, because no other thread would (thesis, section
  * 4.2.2).
  */

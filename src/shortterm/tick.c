@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ticks. A local tick advances the clock, and one list of descriptors expires. A global tick
- * records that the thread is ready in the current phase of global time (toolkit/domains/phases.c). The
+ * records that the thread is ready in the current phase of global time (phases.c). The
  * first global tick of a thread in each phase advances the thread's own view of global time, and
  * the last thread to tick advances global time. Further ticks check again whether all have ticked,
  * because threads may be gone without notice (fork).

@@ -20,8 +20,8 @@
 
 #include "tables/attributes.h"
 #include "tables/hash_resize.h"
-#include "tables/own_successor.h"
 #include "tables/own_sections.h"
+#include "tables/own_successor.h"
 
 struct entry {
     struct prudence_hash_node node;

@@ -10,11 +10,11 @@
 #include <prudence/structure.h>
 
 #include "tables/attributes.h"
-#include "tables/routes.h"
 #include "tables/route_index.h"
 #include "tables/route_room.h"
 #include "tables/route_shortcut.h"
 #include "tables/route_words.h"
+#include "tables/routes.h"
 #include "tables/waiting.h"
 #include "tables/writers.h"
 

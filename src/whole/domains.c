@@ -2,9 +2,9 @@
 /* Gives gp/ the schemes of all kinds of domains, and the callback queues of domains. gp/ is the
  * lower layer and cannot include rcu/. */
 #include "gp/user/domain.h"
-#include "toolkit/domains/schemes.h"
 #include "toolkit/callbacks/callback_life.h"
 #include "toolkit/callbacks/callback_queue.h"
+#include "toolkit/domains/schemes.h"
 
 static struct callback_queue *domain_queue_make(struct prudence_domain *domain)
 {

@@ -120,16 +120,6 @@ bool os_pages_unguard(void *pages, size_t bytes);
 /* Does the same, but the pages keep their contents. */
 bool os_pages_protect(void *pages, size_t bytes, bool closed);
 
-/* --- faults: a signal handler calls `look` for every access that the system refuses, before the
- * program's own handler runs or the process ends. A second call puts it in front of a handler
- * that was installed since. Only one thread may call this at a time. --- */
-struct os_fault {
-    const void *address;
-    void *code; /* address of the instruction; NULL if unknown */
-    enum os_access { OS_ACCESS_UNKNOWN, OS_ACCESS_READ, OS_ACCESS_WRITE } access;
-};
-void os_fault_watch(void (*look)(const struct os_fault *fault));
-
 /* --- metadata: zeroed and 64-byte aligned, in pages that users never see; NULL on failure.
  * Blocks of more than OS_META_LOCK_FREE bytes take no lock, so a signal handler may allocate
  * them. --- */

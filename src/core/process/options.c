@@ -23,8 +23,8 @@
 #include "base/checked.h"
 #include "heap/heap.h"
 #include "process.h"
-#include "report.h"
 #include "process/spelling.h"
+#include "report.h"
 #include "slab/all_caches.h"
 #include "slab/reclaim/ceiling.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures for those who print them (stats.c). */
+/* Figures, for printing (stats.c). */
 #ifndef PROCESS_STATS_H
 #define PROCESS_STATS_H
 

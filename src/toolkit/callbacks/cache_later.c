@@ -15,14 +15,14 @@
 #include "gp/user/domain.h"
 #include "heap/cache_life.h"
 #include "heap/caches.h"
-#include "toolkit/callbacks/destruct.h"
-#include "toolkit/callbacks/may_wait.h"
 #include "slab/cache.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
+#include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/may_wait.h"
 
 static const char what[] = "prudence_cache_destroy_later";
 

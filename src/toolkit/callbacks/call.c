@@ -13,21 +13,21 @@
  */
 #include <errno.h>
 
-#include "guard/check.h"
-#include "toolkit/callbacks/check_reader.h"
 #include "fork_part.h"
 #include "gp/user/domain.h"
-#include "toolkit/domains/head_set.h"
 #include "gp/user/may_wait.h"
+#include "guard/check.h"
 #include "process.h"
+#include "slab/reclaim/wait.h"
 #include "toolkit/callbacks/call.h"
 #include "toolkit/callbacks/callback_life.h"
 #include "toolkit/callbacks/callback_queue.h"
 #include "toolkit/callbacks/callback_wait.h"
 #include "toolkit/callbacks/callback_worker.h"
+#include "toolkit/callbacks/check_reader.h"
 #include "toolkit/callbacks/destruct.h"
 #include "toolkit/callbacks/may_wait.h"
-#include "slab/reclaim/wait.h"
+#include "toolkit/domains/head_set.h"
 
 #define FOREIGN_BYTES ((size_t)64)
 

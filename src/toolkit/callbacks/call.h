@@ -4,8 +4,8 @@
 #define TOOLKIT_CALLBACKS_CALL_H
 
 #include "fork_part.h"
-#include "toolkit/callbacks/callbacks.h"
 #include "process/option.h"
+#include "toolkit/callbacks/callbacks.h"
 
 extern uint64_t call_limit; /* the option; bytes, 0: none */
 extern const struct option callback_options[];

@@ -6,8 +6,8 @@
  */
 #include <pthread.h>
 
-#include "guard/annotate.h"
 #include "gp/user/domain.h"
+#include "guard/annotate.h"
 #include "toolkit/callbacks/callback_life.h"
 #include "toolkit/callbacks/callback_queue.h"
 #include "toolkit/callbacks/callback_worker.h"

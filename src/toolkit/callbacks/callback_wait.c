@@ -12,8 +12,8 @@
 #include "gp/user/drive.h"
 #include "gp/user/outstay.h"
 #include "toolkit/callbacks/callback_queue.h"
-#include "toolkit/callbacks/callback_worker.h"
 #include "toolkit/callbacks/callback_wait.h"
+#include "toolkit/callbacks/callback_worker.h"
 
 #define NAP_NS      20000   /* between looks */
 #define LONG_NAP_NS 200000  /* the same while a reader lacks a CPU, which takes longer */

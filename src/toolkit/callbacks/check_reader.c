@@ -9,9 +9,9 @@
 
 #include <prudence/rcu.h>
 
+#include "gp/user/domain.h"
 #include "guard/check.h"
 #include "guard/stack_depot.h"
-#include "gp/user/domain.h"
 #include "toolkit/domains/hazard_names.h"
 
 static bool is_of_hazards(const struct prudence_domain *domain)

@@ -29,13 +29,13 @@
 
 #include "guard/annotate.h"
 #include "race_detector.h"
-#include "toolkit/callbacks/callback_life.h"
-#include "toolkit/callbacks/callback_worker.h"
 #include "slab/all_caches.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/pressure.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_worker.h"
 
 #define AT_ONCE 32
 

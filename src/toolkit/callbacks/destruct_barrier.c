@@ -18,12 +18,12 @@
 #include "toolkit/callbacks/destruct_barrier.h"
 
 #include "race_detector.h"
-#include "toolkit/callbacks/destruct.h"
-#include "toolkit/callbacks/destruct_worker.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
+#include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_worker.h"
 
 #define BARRIER_NS   20000 /* between looks at destructors that other threads run */
 #define EPOCH_SET(e) (1u << (e))

@@ -10,12 +10,12 @@
  */
 
 #include "fork_part.h"
-#include "toolkit/callbacks/destruct.h"
-#include "toolkit/callbacks/destruct_worker.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
 #include "slab/transfer_batch.h"
+#include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_worker.h"
 
 static void count_pending(struct slab *slab, const void *object)
 {

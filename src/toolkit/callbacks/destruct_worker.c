@@ -10,11 +10,11 @@
  */
 #include "toolkit/callbacks/destruct_worker.h"
 
-#include "toolkit/callbacks/callback_worker.h"
-#include "toolkit/callbacks/destruct.h"
 #include "slab/all_caches.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
+#include "toolkit/callbacks/callback_worker.h"
+#include "toolkit/callbacks/destruct.h"
 
 #define TURN_MAX 256 /* objects of one cache, before callbacks have their turn */
 

@@ -29,8 +29,8 @@
 #include "fork_part.h"
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
-#include "toolkit/domains/schemes.h"
 #include "gp/user/stall.h"
+#include "toolkit/domains/schemes.h"
 #include "valid_attr.h"
 #include "valid_name.h"
 

@@ -31,11 +31,11 @@
 #include "gp/user/at_once.h"
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 #include "toolkit/domains/hazard.h"
 #include "toolkit/domains/hazard_names.h"
 #include "toolkit/domains/schemes.h"
-#include "gp/user/slots.h"
-#include "gp/user/stall.h"
 
 struct hazard_round {
     uint32_t driving; /* taken by compare-and-swap; guards the rest */

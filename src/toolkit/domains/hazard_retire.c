@@ -12,8 +12,8 @@
  * Locks: `look_lock` for a look; within it, and alone, `retired_lock` for the lists. None is held
  * while a deleter runs. A deleter that retires only adds to the list, so deleters do not nest.
  */
-#include "gp/user/domain.h"
 #include "bug_search.h"
+#include "gp/user/domain.h"
 #include "toolkit/domains/hazard.h"
 #include "toolkit/domains/hazard_names.h"
 #include "toolkit/domains/hazard_retire.h"

@@ -30,9 +30,9 @@
 
 #include "base/pace.h"
 #include "bug_search.h"
-#include "toolkit/domains/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/reader_exit.h"
+#include "toolkit/domains/hazard_slots.h"
 
 #define ALL_SLOTS ((UINT32_C(1) << PRUDENCE_HAZARDS) - 1)
 /* In `thread`: a thread, 0, an orphan (below 0, each time another number), or: */

@@ -14,13 +14,13 @@
  */
 #include "toolkit/domains/named.h"
 
-#include "toolkit/domains/hazard.h"
-#include "toolkit/domains/hazard_names.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
 #include "slab/slab.h"
 #include "slab/start.h"
+#include "toolkit/domains/hazard.h"
+#include "toolkit/domains/hazard_names.h"
 
 #define PAUSE_MIN_NS 5000
 #define PAUSE_MAX_NS 1000000

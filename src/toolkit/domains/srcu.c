@@ -54,9 +54,9 @@
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
 #include "gp/user/readers.h"
-#include "toolkit/domains/schemes.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
+#include "toolkit/domains/schemes.h"
 #include "toolkit/domains/srcu.h"
 
 /* A thread that is descheduled keeps its counter, but may lose the CPU. */

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/name.h"
+#include "gp/user/domain.h"
 #include "gp/user/mode.h"
 #include "gp/user/readers.h"
 #include "gp/user/slots.h"
-#include "gp/user/domain.h"
 
 /* Lets the first threads read without memory. */
 static struct reader_chunk first_chunk __attribute__((aligned(CACHE_LINES_APART)));

@@ -14,10 +14,10 @@
  * either, and a thread that loses its CPU delays no other.
  */
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
 #include "gp/user/process_life.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/slots.h"
-#include "gp/user/drive.h"
 
 gp_cookie gp_snapshot(struct prudence_domain *domain)
 {

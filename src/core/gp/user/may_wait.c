@@ -7,10 +7,10 @@
  * None is held while a foreign function is called.
  */
 #include "gp/user/domain.h"
+#include "gp/user/may_wait.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/readers.h"
 #include "gp/user/slots.h"
-#include "gp/user/may_wait.h"
 
 /* Returns whether this thread's section in `domain` is in the way of the wait. Readers of srcu may
  * block, so their sections only hold up grace periods of their own domain. */

@@ -19,8 +19,8 @@
  * `choosing`. So modes may change at any time, also by an option set while readers are inside.
  */
 #include "gp/user/domain.h"
-#include "gp/user/parking.h"
 #include "gp/user/mode.h"
+#include "gp/user/parking.h"
 
 #define CHOICE_PERIOD_NS 10000000
 #define FENCE_COST_PS    800 /* a locked instruction in a section */

@@ -16,9 +16,9 @@
 #include "base/pace.h"
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
+#include "gp/user/outstay.h"
 #include "gp/user/readers.h"
 #include "gp/user/stall.h"
-#include "gp/user/outstay.h"
 
 #define AT_MOST 20 /* factor by which a reader without a CPU may stay longer */
 

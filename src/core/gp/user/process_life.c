@@ -7,11 +7,11 @@
  */
 #include "gp/user/domain.h"
 #include "gp/user/mode.h"
+#include "gp/user/process_life.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/readers.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
-#include "gp/user/process_life.h"
 
 /* Calls a function of all parts that have it. */
 #define CALL_PARTS(function)                                                                       \

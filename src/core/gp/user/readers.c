@@ -34,9 +34,9 @@
 #include "gp/user/kick.h"
 #include "gp/user/parking.h"
 #include "gp/user/reader_exit.h"
+#include "gp/user/readers.h"
 #include "gp/user/slots.h"
 #include "gp/user/thread_memory.h"
-#include "gp/user/readers.h"
 #include "system_call.h"
 
 /* This thread's slot in the domain of that index, valid if generations agree. All entries that were

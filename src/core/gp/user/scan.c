@@ -8,8 +8,8 @@
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
 #include "gp/user/parking.h"
-#include "gp/user/stall.h"
 #include "gp/user/scan.h"
+#include "gp/user/stall.h"
 
 /* Release, because another thread may have mapped the slot's chunk, and a thread that finds the
  * slot here has not synchronized with that thread yet. */

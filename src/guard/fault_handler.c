@@ -7,10 +7,11 @@
  * runs again, and the original signal ends the process.
  *
  * Programs install their handlers after we did. So fault_handler_watch() is called again from time
- * to time, notices that, and steps in front of the new handler. A handler that calls the previous one
- * (ours) is reached again through us. So at each further entry for the same fault, we call the next
- * older handler. Handlers that leave by siglongjmp do no harm, because an entry counts as another
- * one for the same fault only if the signal's context is the same and the frame lies deeper.
+ * to time, notices that, and steps in front of the new handler. A handler that calls the previous
+ * one (ours) is reached again through us. So at each further entry for the same fault, we call the
+ * next older handler. Handlers that leave by siglongjmp do no harm, because an entry counts as
+ * another one for the same fault only if the signal's context is the same and the frame lies
+ * deeper.
  */
 #define _GNU_SOURCE /* REG_RIP */
 #include <errno.h>

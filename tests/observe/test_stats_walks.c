@@ -128,7 +128,7 @@ TEST(a_reader_is_told_as_it_is)
     prudence_domain_read_lock(domain);
     prudence_domain_read_lock(domain);
     me = me_in("mine");
-    assert_string_equal(me.thread_name, "heap_test_stats");
+    assert_string_equal(me.thread_name, "observe_test_st");
     assert_int_equal(me.nesting, 2);
     assert_int_equal(me.inside_ns, 0); /* nobody waits */
     assert_int_equal(me.frame_count, 0);

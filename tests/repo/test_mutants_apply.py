@@ -26,7 +26,7 @@ class Mutants(unittest.TestCase):
                     self.assertIn(f'"{mutant["case"]}"', cases)
                 else:
                     layer, _, behaviour = mutant["test"].removeprefix("inline_").removesuffix("_on_malloc").partition("_")
-                    found = [*(ROOT / "tests" / layer).glob(f"{behaviour}.*"), *(ROOT / "tests/guests").glob(f"{mutant['test']}.c"),
+                    found = [*(ROOT / "tests").glob(f"**/{layer}/{behaviour}.*"), *(ROOT / "tests/guests").glob(f"{mutant['test']}.c"),
                              *(ROOT / "tests/torture").glob(f"{mutant['test']}.c")]
                     self.assertTrue(found, mutant["test"])
 

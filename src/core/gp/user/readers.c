@@ -391,7 +391,7 @@ static struct reader_slot *enter_blocked(struct prudence_domain *domain, uint64_
  * readers_enter() calls, and a replacement may read. Such a nested registration calls none of them,
  * so the recursion ends.
  */
-static __thread bool registering __attribute__((tls_model("initial-exec")));
+static __thread bool is_registering __attribute__((tls_model("initial-exec")));
 
 static struct reader_slot *enter_nested(struct prudence_domain *domain)
 {
@@ -413,15 +413,15 @@ static struct reader_slot *readers_enter(struct prudence_domain *domain)
     uint64_t claimed_at;
     sigset_t saved, all;
 
-    if (registering)
+    if (is_registering)
         return enter_nested(domain);
-    registering = true;
+    is_registering = true;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
     reader_exit_watch();
     claimed_at = os_clock_boot_ns();
     slot = enter_blocked(domain, claimed_at);
-    registering = false;
+    is_registering = false;
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     errno = saved_errno;
     return slot;

@@ -24,6 +24,7 @@
  */
 #include "fork_part.h"
 #include "gp/gp.h"
+#include "gp/user/drive.h"
 #include "guard/annotate.h"
 #include "guard/instruments.h"
 #include "race_detector.h"
@@ -87,7 +88,7 @@ void annotate_safe(const struct slab *slab, const void *object)
 {
     if (likely(!race_detector_on))
         return;
-    gp_tell_over(slab->cache->domain);
+    gp_drive_tell_over(slab->cache->domain);
     annotate_taken(slab, object);
 }
 

@@ -7,7 +7,7 @@
  * suspect. So is one that was in a CPU's caches when the counts were made. The mark stays when the
  * object is allocated again, because allocations are not watched. So when the last date of a
  * suspect ends, we search for the object. A slab knows all free objects in it; in CPUs' caches only
- * the newest objects are searched (slab/newest.c).
+ * the newest objects are searched (slab/recent_frees.c).
  *
  * An object that only dates free costs nothing. One that was freed otherwise before becoming
  * short-term again costs up to some hundred nanoseconds.
@@ -15,13 +15,13 @@
 #include "shortterm/expiry_counts.h"
 #include "slab/latent_cache.h"
 #include "slab/misuse.h"
-#include "slab/newest.h"
+#include "slab/recent_frees.h"
 
 #define MARKED_MOST 1024 /* most objects marked per stack or ring, once per slab */
 #define LOOKED_MOST 256
 
 struct marking {
-    struct newest_search search;
+    struct recent_search search;
     const struct slab *slab;
     union expiry_count *counts;
 };
@@ -43,7 +43,7 @@ static bool was_given_any(const struct cpu_cache *cpu)
                cpu->counts.stacked;
 }
 
-static void mark_all(struct newest_search *search, const struct cpu_cache *cpu)
+static void mark_all(struct recent_search *search, const struct cpu_cache *cpu)
 {
     const struct marking *marking = (const struct marking *)search;
     unsigned count = (unsigned)min_size(stack_count(&cpu->line), MARKED_MOST);
@@ -51,24 +51,24 @@ static void mark_all(struct newest_search *search, const struct cpu_cache *cpu)
     if (!was_given_any(cpu))
         return;
     for (unsigned i = 0; i < count; i++)
-        suspect_mark(marking, newest_free(cpu, i));
+        suspect_mark(marking, recent_free(cpu, i));
     count = (unsigned)min_size(latent_cache_count(cpu), MARKED_MOST);
     for (unsigned i = 0; i < count; i++)
-        suspect_mark(marking, newest_latent(cpu, i));
+        suspect_mark(marking, recent_latent(cpu, i));
 }
 
 void suspects_mark(const struct slab *slab, union expiry_count *counts)
 {
     struct marking marking = {{mark_all, false}, slab, counts};
 
-    newest_look(slab->cache, &marking.search);
+    recent_frees_look(slab->cache, &marking.search);
 }
 
 void suspect_check(const struct slab *slab, const void *object, const char *what)
 {
     bool latent;
 
-    if (newest_have(slab->cache, object, LOOKED_MOST, &latent))
+    if (recent_frees_have(slab->cache, object, LOOKED_MOST, &latent))
         misuse_report_not_live(slab, object, latent, what);
     misuse_check_live(slab, object, what);
 }

@@ -25,8 +25,10 @@
 
 #include "base/pace.h"
 #include "fork_part.h"
+#include "gp/user/reader_exit.h"
 #include "shortterm/regions.h"
 #include "shortterm/scm.h"
+#include "toolkit/domains/phases.h"
 
 __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 

@@ -15,7 +15,9 @@
  * after a global one, so that a list taken over has all of the next phase before it, whether the
  * thread had ticked in this phase or not.
  */
+#include "gp/user/drive.h"
 #include "shortterm/scm.h"
+#include "toolkit/domains/phases.h"
 
 /* Out of line, because most threads have only their two clocks. */
 static __attribute__((noinline)) void tick_more(struct scm_thread *self, enum clock_kind kind)
@@ -61,7 +63,7 @@ int scm_global_tick(void)
     phase = gp_phases_tick(scm_phases);
     if (phase != self->phase) {
         self->phase = phase;
-        gp_tell_over(
+        gp_drive_tell_over(
             scm_phases); /* the others' work before their ticks precedes reuse of objects */
         clock_advance(self, &self->global);
     }

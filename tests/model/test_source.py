@@ -35,7 +35,7 @@ EXPLORED = [*sorted((ROOT / 'src/core/gp/user').glob('*.c')), *sorted((ROOT / 's
             *sorted((ROOT / 'src/core/slab').rglob('*.c')),
             *(path for path in sorted((ROOT / 'src/tables').glob('*.c')) if path.stem not in ('views', 'bindings')),
             *(ROOT / f'src/core/os/posix/{name}.c'
-              for name in ('carry', 'copy', 'hold', 'lock', 'locked', 'membarrier', 'percpu', 'rseq_area', 'race_detector', 'valid_attr')),
+              for name in ('copy', 'hold', 'in_flight', 'lock', 'locked', 'membarrier', 'percpu', 'rseq_area', 'race_detector', 'valid_attr')),
             ROOT / 'tests/model/source/caches.c', *CASES]
 INCLUDES = ['include', 'src', 'src/core', 'src/core/os/posix', 'src/core/gp/user', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']

@@ -14,6 +14,7 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
+#include "toolkit/domains/phases.h"
 
 static struct prudence_domain *domain;
 

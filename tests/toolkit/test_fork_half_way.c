@@ -18,6 +18,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/process_life.h"
 #include "support/gp_child.h"
+#include "toolkit/domains/phases.h"
 
 static struct prudence_domain *domains[2];
 

@@ -138,7 +138,7 @@ static int torture(const char *variant, double seconds)
     for (unsigned i = 0; i < 10; i++) { /* CPUs go quiet, and come back */
         torture_sleep_us((unsigned)(seconds * 1e5));
         __atomic_store_n(&outside, i % 2 ? CPUS : 8, __ATOMIC_RELAXED);
-        /* Caches stay on all CPUs, or follow the threads (left.c). */
+        /* Caches stay on all CPUs, or follow the threads (abandoned.c). */
         __atomic_store_n(&posix_threads_injected, i % 4 < 2 ? THREADS : CPUS, __ATOMIC_RELAXED);
         if (i % 3 == 2)
             prudence_trim();

@@ -70,7 +70,7 @@ HOOKS = {
     "posix_clock_injected": "tests have their own clock",
     "posix_cpu_injected": "tests say whether a thread has a CPU",
     "posix_sequence_verdict_injected": "tests say what the kernel does",
-    "look": "slab/newest.c: what is looked for in CPUs' caches",
+    "look": "slab/recent_frees.c: what is looked for in CPUs' caches",
     "posix_report_elsewhere": "os/posix/report.c: the file of an option (observe/report_file.c)",
     "pressure_own_bytes": "os/posix/memory_pressure.c: what the page source has (process/sandbox.c)",
     "scm_real_time": "tests have their own clock",

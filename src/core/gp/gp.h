@@ -45,10 +45,6 @@ gp_cookie gp_snapshot(struct prudence_domain *domain);
  *     void gp_note_closed(unsigned count, size_t stride);
  */
 
-/* Tells a race detector, after a poll or wait that found the grace period over, that the readers'
- * accesses in their sections are before the caller's next ones. Has no other effect. */
-void gp_tell_over(const struct prudence_domain *domain);
-
 /* Starts the grace period of `cookie`, unless one that covers it was started. Never waits. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie);
 
@@ -131,15 +127,6 @@ bool gp_wait_for_sections(struct prudence_domain *domain, gp_cookie cookie, uint
  * section of any domain, nor online in a qsbr domain. For implicit waits. */
 bool gp_may_wait(void);
 
-/* Same for an explicit wait for grace periods of `waits_for`. Readers of srcu and external domains
- * may block, so their sections only hold up grace periods of their own domain and of sets that
- * contain the domain. */
-bool gp_may_wait_for(const struct prudence_domain *waits_for);
-
-/* The first counts sections and foreign readers alone, the second names of this thread alone. */
-bool gp_may_wait_for_sections(const struct prudence_domain *waits_for);
-bool gp_names_hold_up(const struct prudence_domain *waits_for);
-
 /*
  * For implicit waits: gp_worth_waiting() returns false while the reader that outlasted an earlier
  * wait (gp_note_expired) is still in the same section.
@@ -154,41 +141,8 @@ uint64_t gp_cost(const struct prudence_domain *domain);
 /* Returns whether the domain's readers are fenced now, so grace periods cost no system call. */
 bool gp_is_cheap(const struct prudence_domain *domain);
 
-/*
- * Phases: a clock that many threads advance together (phases.c). Every thread that has joined
- * ticks; the last thread to tick in a phase ends the phase, and the next one begins. Phases are
- * named by increasing numbers, GP_STEP apart. No thread waits for a phase, so a thread that has
- * joined may wait.
- *
- *   - gp_phases_make: returns NULL without memory.
- *   - join: counts this thread from now on, and sets *phase to the last phase in which the thread
- *     counts as having ticked, which is the present one if `ticked`, otherwise the one before.
- *     Returns false without memory, which can only happen to a thread that never joined before.
- *   - tick: returns the phase in which the thread has ticked.
- *   - leave: stops counting the thread.
- *   - reap: stops counting threads that have ended without leaving.
- *   - advance, after a tick or a leave: ends the phase if all have ticked.
- *   - ended: returns the number of phases that have ended.
- */
-struct prudence_domain *gp_phases_make(const char *name);
-bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase);
-uint64_t gp_phases_tick(struct prudence_domain *domain);
-void gp_phases_leave(struct prudence_domain *domain);
-void gp_phases_reap(struct prudence_domain *domain);
-bool gp_phases_advance(struct prudence_domain *domain);
-uint64_t gp_phases_ended(const struct prudence_domain *domain);
-
-/* Has `ends` called when a thread ends that reads or asked to be watched: in each round of
- * destructors of thread-specific data, before the thread's readers end; `last` is true in the last
- * round. A thread that first read in a destructor may end without the last call.
- * reader_exit_watch_slow() must not be called in a signal handler; returns false without memory. */
-void reader_exit_tell_before(void (*ends)(bool last));
-bool reader_exit_watch_slow(void);
-
 struct prudence_domain *gp_default_domain(void);
 
-/* Under check=1, stops the process and names the caller's place if `domain` is no live domain. */
-void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller);
 void gp_domain_get(struct prudence_domain *domain); /* a cache or a set begins to name the domain */
 void gp_domain_put(struct prudence_domain *domain);
 

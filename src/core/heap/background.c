@@ -15,7 +15,7 @@
  * child of such a process, we ask the system, at most each ALONE_NS, and only when a thread would
  * be started.
  *
- * A process that keeps to few system calls (few_calls.h) gets no decay thread either.
+ * A process that keeps to few system calls (syscall_policy.h) gets no decay thread either.
  *
  * The thread is started at the end of a slow path, with no lock and no CPU's caches held. It is not
  * started by a signal handler that interrupted the library, between the handlers of a fork, before

@@ -5,6 +5,7 @@
 #include <prudence/prudence.h>
 #include <prudence/structure.h>
 
+#include "gp/user/domain.h"
 #include "gp/user/wait_request.h"
 #include "heap/cache_life.h"
 #include "heap/caches.h"

@@ -28,6 +28,7 @@
  * of the last user) and gives it back by clearing the bit (release). `merging` is a trylock, for
  * which only fork waits. The holder calls no function of the C library.
  */
+#include "gp/user/drive.h"
 #include "heap/nested.h"
 
 #include <prudence/prudence.h>
@@ -205,7 +206,7 @@ static void free_safe(struct chunk *chunk, struct prudence_domain *domain)
 
     if (!waiting || !gp_poll(domain, chunk->cookie))
         return;
-    gp_tell_over(domain);
+    gp_drive_tell_over(domain);
     store_relaxed(&chunk->waiting, UINT64_C(0));
     give(chunk, waiting);
 }

@@ -12,7 +12,7 @@
 #include "heap/upcalls.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
-#include "slab/newest.h"
+#include "slab/recent_frees.h"
 
 __thread const void *object_entry;
 
@@ -220,6 +220,6 @@ __attribute__((noinline)) void object_check_return(struct prudence_cache *cache,
 {
     bool latent;
 
-    if (unlikely(newest_have(cache, old, RETURN_LOOKED, &latent)))
+    if (unlikely(recent_frees_have(cache, old, RETURN_LOOKED, &latent)))
         misuse_report_double(slab_known(old), old, latent, what);
 }

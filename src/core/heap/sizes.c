@@ -13,6 +13,7 @@
 #include <prudence/prudence.h>
 #include <prudence/structure.h>
 
+#include "gp/user/domain.h"
 #include "heap/caches.h"
 #include "heap/heap.h"
 #include "heap/object.h"

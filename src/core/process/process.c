@@ -21,7 +21,7 @@
 #include "process/sandbox.h"
 #include "report.h"
 #include "rseq_area.h"
-#include "slab/doubles.h"
+#include "slab/double_free.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/decay.h"
 #include "slab/start.h"
@@ -157,8 +157,8 @@ __attribute__((destructor)) static void when_unloaded(void)
         gp_process_ends();
         if (heap_upcalls.flush)
             heap_upcalls.flush(); /* checks the resting objects a last time */
-        if (doubles_may_look())
-            doubles_look(harmless_goes_on());
+        if (double_free_may_look())
+            double_free_look(harmless_goes_on());
     }
     posix_trace_end();
 }

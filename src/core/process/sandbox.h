@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The option sandbox: which system calls the library may make (os/posix/few_calls.h). */
+/* The option sandbox: which system calls the library may make (os/posix/syscall_policy.h). */
 #ifndef PROCESS_SANDBOX_H
 #define PROCESS_SANDBOX_H
 

@@ -14,7 +14,7 @@
 #include "process/figures.h"
 #include "process/stats.h"
 #include "slab/all_caches.h"
-#include "slab/doubles.h"
+#include "slab/double_free.h"
 #include "slab/reclaim/budget.h"
 #include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
@@ -142,7 +142,7 @@ static void add_grace_periods(struct prudence_stats *total)
     set_text(total->percpu, os_percpu_rseq ? "rseq" : "lock");
     snprintf(total->percpu_reason, sizeof total->percpu_reason, "%s",
              os_percpu_why_not ? os_percpu_why_not : "");
-    total->doubles_passed_over = doubles_passed_over();
+    total->doubles_passed_over = double_free_passed_over();
     set_text(total->readers_mode, load_relaxed(&domain->shared.fenced) ? "fenced" : "fence-free");
     set_text(total->membarrier, os_membarrier_available() ? "available" : "missing");
 }

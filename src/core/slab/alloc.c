@@ -12,7 +12,7 @@
 #include "slab/object_cache.h"
 #include "slab/reclaim/budget.h"
 #include "slab/reclaim/budget_share.h"
-#include "slab/reclaim/left.h"
+#include "slab/reclaim/abandoned.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/sift.h"
 #include "slab/reclaim/throttle.h"
@@ -167,7 +167,7 @@ static void *alloc_refill(struct prudence_cache *cache, struct miss *miss, os_al
 /* Makes the first arrays of this CPU, which may begin with the size of a CPU that was left. */
 static void alloc_begin_caches(struct prudence_cache *cache, struct miss *miss)
 {
-    miss->past_caches = !left_grow(cache);
+    miss->past_caches = !abandoned_grow(cache);
     if (!miss->past_caches)
         miss->refill = (unsigned)clamp_size(load_relaxed(&cpu_cache_of(cache, miss->cpu)->size) / 2,
                                             miss->refill, TRANSFER_MAX);

@@ -108,7 +108,7 @@ struct cache_body {
     uint8_t window_wish; /* enum window_wish; atomic */
     /* The creator fixed the size of the object caches; the budget does not limit it. */
     bool sized;
-    /* As many CPUs have arrays as there are threads (left.c). A hint, atomic; changes rarely. */
+    /* As many CPUs have arrays as there are threads (abandoned.c). A hint, atomic. */
     bool crowded;
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context); /* called by an extension */

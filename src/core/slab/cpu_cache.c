@@ -305,7 +305,7 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
     cpu->line.ring_mask = 0;
     cpu->batch_head = cpu->batch_tail;
     store_relaxed(&cpu->slots, 0u);
-    store_relaxed(&cpu->left_word, 0u);
+    store_relaxed(&cpu->abandoned_word, 0u);
     budget_shrink(cache, cpu, 0);
     follow_size(cache, cpu);
     *bytes = arrays.bytes;

@@ -50,8 +50,8 @@ struct cpu_cache {
     uint32_t preflush_gained;        /* gained() at the helper's last look (preflush.c) */
     /* Start of the period over which hits are weighed (budget_share.c); hints. */
     uint32_t worth_pops, worth_since;
-    /* Without arrays the number of misses, else what left.c has seen last; a hint. */
-    uint32_t left_word;
+    /* Without arrays the number of misses, else what abandoned.c has seen last; a hint. */
+    uint32_t abandoned_word;
     uint64_t reserved; /* the tail up to which the account covers objects; >= tail */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");

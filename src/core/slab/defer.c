@@ -20,7 +20,7 @@
 #include "slab/reclaim/budget_share.h"
 #include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/decay_visit.h"
-#include "slab/reclaim/left.h"
+#include "slab/reclaim/abandoned.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/sift.h"
 #include "slab/reclaim/throttle.h"
@@ -180,7 +180,7 @@ static bool defer_try(struct deferral *deferral)
     deferral->room = LATENT_ROOM;
     deferral->appended = deferral->may_drive = deferral->begins = deferral->no_arrays = false;
     defer_on_cpu(deferral, false);
-    if (deferral->owned && deferral->no_arrays && left_grow(cache)) {
+    if (deferral->owned && deferral->no_arrays && abandoned_grow(cache)) {
         defer_on_cpu(deferral, false);
     } else if (deferral->owned && !deferral->appended && deferral->room && deferral->may_drive) {
         /* At the limit. Perhaps only a grace period is missing. */

@@ -16,7 +16,7 @@
  * because no thread waits for a CPU's caches while it holds such a lock, and threads that wait for
  * all of them (fork, destruction) hold the lock of the list.
  */
-#include "slab/doubles.h"
+#include "slab/double_free.h"
 
 #include "os/os.h"
 #include "slab/all_caches.h"
@@ -33,17 +33,17 @@
 static bool is_child; /* the parent looks; here a look would copy the pages that both share */
 static uint64_t passed_over;
 
-void doubles_fork_child(void)
+void double_free_fork_child(void)
 {
     is_child = true;
 }
 
-bool doubles_may_look(void)
+bool double_free_may_look(void)
 {
     return !is_child;
 }
 
-uint64_t doubles_passed_over(void)
+uint64_t double_free_passed_over(void)
 {
     return load_relaxed(&passed_over);
 }
@@ -150,7 +150,7 @@ static bool lock_list(void)
     return false;
 }
 
-void doubles_look(bool goes_on)
+void double_free_look(bool goes_on)
 {
     char token;
     struct list *item;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Looks once, at the end of a process, for objects that were freed or deferred twice. */
-#ifndef SLAB_DOUBLES_H
-#define SLAB_DOUBLES_H
+#ifndef SLAB_DOUBLE_FREE_H
+#define SLAB_DOUBLE_FREE_H
 
 #include "base/base.h"
 
 /* Reports the first one found, and ends the process. Called once, when the process ends, by a
  * thread that is not inside the library. */
-void doubles_look(bool goes_on);
-bool doubles_may_look(void); /* false in a forked child */
-void doubles_fork_child(void);
+void double_free_look(bool goes_on);
+bool double_free_may_look(void); /* false in a forked child */
+void double_free_fork_child(void);
 /* Returns the number of CPUs' caches that were skipped because other threads held them. */
-uint64_t doubles_passed_over(void);
+uint64_t double_free_passed_over(void);
 
-#endif /* SLAB_DOUBLES_H */
+#endif /* SLAB_DOUBLE_FREE_H */

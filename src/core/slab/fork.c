@@ -10,7 +10,7 @@
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
-#include "slab/doubles.h"
+#include "slab/double_free.h"
 #include "slab/node.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/decay.h"
@@ -163,7 +163,7 @@ void slab_fork_child(bool whole)
     os_carry_forget_others();
     preflush_fork_child();
     decay_fork_child();
-    doubles_fork_child();
+    double_free_fork_child();
     if (!whole) { /* another thread may have been forking, too */
         os_carry_go_on();
         preflush_go_on();

@@ -11,7 +11,7 @@
 #include "slab/node.h"
 #include "slab/object_cache.h"
 #include "slab/reclaim/decay_visit.h"
-#include "slab/reclaim/left.h"
+#include "slab/reclaim/abandoned.h"
 #include "slab/slow_path.h"
 
 /* Objects on their way from the object cache to their slabs. */
@@ -77,7 +77,7 @@ static void free_past_stack(struct slab *slab, void *object)
     if (cache->percpu) {
         pushed = push_or_flush(cache, object, &flush);
         /* Another CPU's small object goes to its slab, or its line would be used here, too. */
-        if (flush.no_arrays && left_grow(cache) && cache->body->line_objects == 1)
+        if (flush.no_arrays && abandoned_grow(cache) && cache->body->line_objects == 1)
             pushed = push_or_flush(cache, object, &flush);
         if (!pushed)
             decays = decay_visit_count_bypass(cache);

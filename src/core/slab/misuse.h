@@ -60,8 +60,8 @@ slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
  * extension frees the object, whatever the program does. */
 bool misuse_check_live(const struct slab *slab, const void *object, const char *what);
 
-/* The last look for double frees (doubles.c). SAID: the process goes on, and the first is reported.
- * Atomic. */
+/* The last look for double frees (double_free.c). SAID: the process goes on, and the first is
+ * reported. Atomic. */
 enum slab_end { SLAB_END_NOT_YET, SLAB_END_ABORTS, SLAB_END_GOES_ON, SLAB_END_SAID };
 extern uint32_t slab_end;
 void misuse_refuse_run(struct run *run, uint64_t bits, bool latent, const char *what);

@@ -5,9 +5,9 @@
  * Other CPUs' caches cost a system call each, so only the first few searches of a process visit
  * them. That is enough for a program under test, and costs a long-running one nothing. A double
  * that these searches miss meets the copy in the slab, at the latest when the process ends
- * (doubles.c).
+ * (double_free.c).
  */
-#include "slab/newest.h"
+#include "slab/recent_frees.h"
 
 #include "os/os.h"
 #include "slab/cache_type.h"
@@ -17,7 +17,7 @@
 
 static uint32_t times; /* atomic; a few more do no harm */
 
-static void look_here(struct prudence_cache *cache, struct newest_search *search)
+static void look_here(struct prudence_cache *cache, struct recent_search *search)
 {
     struct cpu_cache *cpu = cpu_cache_take(cache, search);
 
@@ -28,7 +28,7 @@ static void look_here(struct prudence_cache *cache, struct newest_search *search
     cpu_cache_release(cpu);
 }
 
-static void look_everywhere(struct prudence_cache *cache, struct newest_search *search)
+static void look_everywhere(struct prudence_cache *cache, struct recent_search *search)
 {
     for (unsigned i = 0; i < os_cpu_count() && !search->found; i++) {
         struct cpu_cache *cpu = cpu_cache_of(cache, i);
@@ -41,7 +41,7 @@ static void look_everywhere(struct prudence_cache *cache, struct newest_search *
     }
 }
 
-void newest_look(struct prudence_cache *cache, struct newest_search *search)
+void recent_frees_look(struct prudence_cache *cache, struct recent_search *search)
 {
     if (!cache->percpu || cache_is_cold(cache))
         return;
@@ -53,29 +53,30 @@ void newest_look(struct prudence_cache *cache, struct newest_search *search)
 }
 
 struct object_search {
-    struct newest_search search;
+    struct recent_search search;
     const void *object;
     unsigned most;
     bool latent;
 };
 
-static void look_for_object(struct newest_search *search, const struct cpu_cache *cpu)
+static void look_for_object(struct recent_search *search, const struct cpu_cache *cpu)
 {
     struct object_search *wanted = (struct object_search *)search;
     unsigned count = (unsigned)min_size(latent_cache_count(cpu), wanted->most);
 
     for (unsigned i = 0; i < count && !search->found; i++)
-        search->found = wanted->latent = newest_latent(cpu, i) == wanted->object;
+        search->found = wanted->latent = recent_latent(cpu, i) == wanted->object;
     count = (unsigned)min_size(stack_count(&cpu->line), wanted->most);
     for (unsigned i = 0; i < count && !search->found; i++)
-        search->found = newest_free(cpu, i) == wanted->object;
+        search->found = recent_free(cpu, i) == wanted->object;
 }
 
-bool newest_have(struct prudence_cache *cache, const void *object, unsigned most, bool *latent)
+bool recent_frees_have(struct prudence_cache *cache, const void *object, unsigned most,
+                       bool *latent)
 {
     struct object_search search = {{look_for_object, false}, object, most, false};
 
-    newest_look(cache, &search.search);
+    recent_frees_look(cache, &search.search);
     *latent = search.latent;
     return search.search.found;
 }

@@ -13,6 +13,7 @@
 #include <prudence/call.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/may_wait.h"
 #include "heap/cache_life.h"
 #include "heap/caches.h"
 #include "slab/cache.h"

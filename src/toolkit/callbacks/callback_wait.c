@@ -10,7 +10,7 @@
  * any more. A barrier needs no memory and keeps no state in the queue, so a fork may happen.
  */
 #include "gp/user/drive.h"
-#include "gp/user/outstay.h"
+#include "gp/user/reader_state.h"
 #include "toolkit/callbacks/callback_queue.h"
 #include "toolkit/callbacks/callback_wait.h"
 #include "toolkit/callbacks/callback_worker.h"

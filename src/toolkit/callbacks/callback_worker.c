@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
 #include "toolkit/callbacks/callback_queue.h"
 #include "toolkit/callbacks/callback_worker.h"
 
@@ -104,7 +105,7 @@ static void run_one(struct callback_queue *queue, struct prudence_head *head)
     if (callbacks_leave)
         callbacks_leave(head);
     tell_acquire(head);
-    gp_tell_over(queue->domain);
+    gp_drive_tell_over(queue->domain);
     store_relaxed(&queue->bytes_left,
                   /* Before the call, because a child forked in the callback may not return from
                    * it. */

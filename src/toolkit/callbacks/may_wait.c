@@ -19,6 +19,7 @@
 #include <errno.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/may_wait.h"
 #include "toolkit/callbacks/callback_worker.h"
 #include "toolkit/callbacks/destruct.h"
 #include "toolkit/callbacks/may_wait.h"
@@ -44,5 +45,5 @@ int may_wait_for_code(const struct wait_request *request)
         return wait_request_refuse(request, "in a callback", NULL);
     if (is_inside(request->domain))
         return wait_request_refuse_section(request);
-    return gp_names_hold_up(request->waits_for) ? wait_request_refuse_names(request) : 0;
+    return gp_may_wait_names_hold_up(request->waits_for) ? wait_request_refuse_names(request) : 0;
 }

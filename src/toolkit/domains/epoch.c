@@ -66,7 +66,7 @@ bool prudence_epoch_try_advance(struct prudence_domain *domain, int *behind)
     DOMAIN_CHECK(domain);
     began = gp_drive_for_caller(domain);
     if (began)
-        gp_tell_over(domain);
+        gp_drive_tell_over(domain);
     slot = began ? NULL : gp_drive_held_up_by(domain);
     if (behind)
         *behind = slot ? load_relaxed(&slot->thread) : 0;

@@ -12,6 +12,7 @@
  *
  * Locks: none is held during a sleep.
  */
+#include "gp/user/drive.h"
 #include "toolkit/domains/named.h"
 
 #include "slab/cpu_cache.h"
@@ -116,6 +117,6 @@ bool named_wait(struct prudence_cache *cache, uint64_t deadline)
         hazard_slots_reap();
         os_sleep_ns(min_size((uint64_t)PAUSE_MIN_NS * looks, PAUSE_MAX_NS));
     }
-    gp_tell_over(cache->domain);
+    gp_drive_tell_over(cache->domain);
     return true;
 }

@@ -24,6 +24,7 @@
 #include "gp/user/readers.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
+#include "toolkit/domains/phases.h"
 
 struct prudence_domain *gp_phases_make(const char *name)
 {

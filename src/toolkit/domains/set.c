@@ -316,7 +316,7 @@ static struct reader_slot *set_held_up_by(const struct prudence_domain *domain)
 static void tell_over(const struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < domain->set->count; i++)
-        gp_tell_over(domain->set->members[i]);
+        gp_drive_tell_over(domain->set->members[i]);
 }
 
 static void note_expired(struct prudence_domain *domain)

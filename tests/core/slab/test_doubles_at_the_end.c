@@ -9,7 +9,7 @@
 #include "gp/user/domain.h"
 #include "os/posix/posix.h"
 #include "slab/all_caches.h"
-#include "slab/doubles.h"
+#include "slab/double_free.h"
 #include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/start.h"
@@ -48,7 +48,7 @@ static void misuse_and_end(void *argument)
         injected_cpu = 33;
     give_back(misuse->defers[1], object);
     os_report("not at the call");
-    doubles_look(false);
+    double_free_look(false);
 }
 
 static void copies_meet(void **state)
@@ -92,34 +92,34 @@ static void copies_meet_in_a_ring_without_places(void **state)
 /* Caches that another thread owns are passed over, and are looked at again after their release. */
 static void what_others_own_is_passed_over(void **state)
 {
-    uint64_t before = doubles_passed_over();
+    uint64_t before = double_free_passed_over();
     struct cpu_cache *cpu;
 
     prudence_cache_free(cache, prudence_cache_alloc(cache));
     cpu = cpu_cache_take(cache, &before);
     assert_non_null(cpu);
-    doubles_look(false);
-    assert_int_equal(doubles_passed_over(), before + 1);
+    double_free_look(false);
+    assert_int_equal(double_free_passed_over(), before + 1);
     assert_true(os_percpu_confirm(&cpu->line, &before) || os_percpu_is_inside(&cpu->line));
     cpu_cache_release(cpu);
-    doubles_look(false);
-    assert_int_equal(doubles_passed_over(), before + 1);
+    double_free_look(false);
+    assert_int_equal(double_free_passed_over(), before + 1);
 }
 
 static void *look(void *unused)
 {
-    doubles_look(false);
+    double_free_look(false);
     return unused;
 }
 
 static void a_locked_list_is_not_waited_for(void **state)
 {
-    uint64_t before = doubles_passed_over();
+    uint64_t before = double_free_passed_over();
 
     os_lock_take(&slab_caches_lock);
     in_thread(look, NULL);
     os_lock_release(&slab_caches_lock);
-    assert_int_equal(doubles_passed_over(), before + os_cpu_count());
+    assert_int_equal(double_free_passed_over(), before + os_cpu_count());
 }
 
 /* Without misuse, the look reports nothing, changes no statistics, and leaves the caches usable. */
@@ -132,7 +132,7 @@ static void the_look_harms_nothing(void **state)
     free_all(cache, objects, 60);
     defer_all(cache, objects + 60, 60);
     before = stats_of(cache);
-    doubles_look(false);
+    double_free_look(false);
     check_books(cache);
     after = stats_of(cache);
     assert_int_equal(after.objects_live, before.objects_live);

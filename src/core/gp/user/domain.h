@@ -55,8 +55,9 @@ struct gp_scheme {
     void (*urge)(struct prudence_domain *domain);
     /* The same without a deadline: blocks. NULL: nothing. */
     void (*block)(struct prudence_domain *domain);
-    bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
-    void (*tell_over)(const struct prudence_domain *domain); /* gp_tell_over for further domains */
+    bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
+    void (*tell_over)(
+        const struct prudence_domain *domain); /* gp_drive_tell_over for further domains */
     /* Returns the slot of the reader that holds up the grace period under way. NULL if the kind
      * cannot tell. */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
@@ -257,7 +258,7 @@ struct prudence_domain {
     uint32_t expired_manually;
 
     struct reader_fares outstays, in_the_way,
-        held_back; /* how the reader's thread fares (outstay.c) */
+        held_back; /* how the reader's thread fares (reader_state.c) */
 
     /* When a driver last asked whether the thread of a reader in the way still exists, and when one
      * last opened a file to see whether that is the same thread (slots_reap_one). ns; by
@@ -297,24 +298,23 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   mode.c            fence-free or fenced readers
  *   stall.c           readers that stay too long
  *   drive.c           grace periods of any scheme; knows schemes by struct gp_scheme alone
- *   outstay.c         how the thread of the reader in the way fares
+ *   reader_state.c    how the thread of the reader in the way fares
  *   scan.c, at_once.c, memb.c   the scheme of memb and qsbr
  *   domain.c          the default domain, which has that scheme, and the list of all others
  *   overrun.c         garbage past the limit
- *   hazard_slots.c    slots of hazard pointers
- *   hazard_names.c    looks at all of them
- *   head_set.c        heads that wait, for check=1
- *   manual.c, phases.c, srcu.c, set.c, external.c, hazard.c   the other schemes
- *   hazard_retire.c   objects with deleters, beside all domains
+ *   manual.c          the scheme of tests (others: toolkit/domains)
  *   read_side.c       the read side out of line
  *   may_wait.c        whether a thread would wait for itself
  *   wait_request.c    refuses such a wait, with a report
- *   poll.c, epoch.c   grace periods and epochs, for programs
+ *   poll.c            grace periods, for programs
  *   domain_life.c     makes and destroys domains
  *   process_life.c    start, options, fork, end
  */
 
 /* domain.c */
+
+/* Under check=1, stops the process and names the caller's place if `domain` is no live domain. */
+void gp_domain_check(const struct prudence_domain *domain, const char *what, const void *caller);
 
 /*
  * Catches use of a domain after destruction, or of a pointer that never was a domain. Under check=1

@@ -63,7 +63,7 @@ void gp_drive_tell_section_ends(const struct prudence_domain *domain)
     tell_release(ends_of(domain));
 }
 
-void gp_tell_over(const struct prudence_domain *domain)
+void gp_drive_tell_over(const struct prudence_domain *domain)
 {
     if (likely(!race_detector_on))
         return;
@@ -291,7 +291,7 @@ static bool wait_until(struct prudence_domain *domain, gp_cookie cookie, uint64_
             drive_for_waiter(domain, !deadline);
         wait_a_little(round);
     }
-    gp_tell_over(domain);
+    gp_drive_tell_over(domain);
     return true;
 }
 

@@ -5,6 +5,10 @@
 
 #include "gp/user/domain.h"
 
+/* Tells a race detector, after a poll or wait that found the grace period over, that the readers'
+ * accesses in their sections are before the caller's next ones. Has no other effect. */
+void gp_drive_tell_over(const struct prudence_domain *domain);
+
 /* like prudence_tell_section_ends */
 void gp_drive_tell_section_ends(const struct prudence_domain *domain);
 struct reader_slot *gp_drive_held_up_by(const struct prudence_domain *domain);

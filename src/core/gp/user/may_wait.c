@@ -50,14 +50,14 @@ bool gp_may_wait_for_sections(const struct prudence_domain *waits_for)
     return !inside && !may_wait_is_inside_elsewhere(waits_for);
 }
 
-bool gp_names_hold_up(const struct prudence_domain *waits_for)
+bool gp_may_wait_names_hold_up(const struct prudence_domain *waits_for)
 {
     return waits_for && waits_for->scheme->thread_names && waits_for->scheme->thread_names();
 }
 
 bool gp_may_wait_for(const struct prudence_domain *waits_for)
 {
-    return gp_may_wait_for_sections(waits_for) && !gp_names_hold_up(waits_for);
+    return gp_may_wait_for_sections(waits_for) && !gp_may_wait_names_hold_up(waits_for);
 }
 
 bool gp_may_wait(void)

@@ -5,6 +5,15 @@
 
 #include "gp/user/domain.h"
 
+/* Same as gp_may_wait() for an explicit wait for grace periods of `waits_for`. Readers of srcu and
+ * external domains may block, so their sections only hold up grace periods of their own domain and
+ * of sets that contain the domain. */
+bool gp_may_wait_for(const struct prudence_domain *waits_for);
+
+/* The first counts sections and foreign readers alone, the second names of this thread alone. */
+bool gp_may_wait_for_sections(const struct prudence_domain *waits_for);
+bool gp_may_wait_names_hold_up(const struct prudence_domain *waits_for);
+
 /* Returns whether this thread is inside `only`, or any domain if that is NULL, as far as only a
  * foreign function can tell. No lock is held. */
 bool may_wait_is_inside_elsewhere(const struct prudence_domain *only);

@@ -8,6 +8,7 @@
 #include <prudence/poll.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
 #include "gp/user/may_wait.h"
 
 #define PATIENCE_NS 100000
@@ -26,7 +27,7 @@ static bool poll_is_over(struct prudence_domain *domain, prudence_gp_t cookie)
 {
     if (!gp_poll(domain, taken(cookie)))
         return false;
-    gp_tell_over(domain);
+    gp_drive_tell_over(domain);
     return true;
 }
 

@@ -16,13 +16,13 @@
 #include "base/pace.h"
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
-#include "gp/user/outstay.h"
+#include "gp/user/reader_state.h"
 #include "gp/user/readers.h"
 #include "gp/user/stall.h"
 
 #define AT_MOST 20 /* factor by which a reader without a CPU may stay longer */
 
-static uint64_t outstay_section_of(const struct reader_slot *slot)
+static uint64_t reader_state_section_of(const struct reader_slot *slot)
 {
     return load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK;
 }
@@ -30,13 +30,13 @@ static uint64_t outstay_section_of(const struct reader_slot *slot)
 static bool is_about(const struct reader_fares *fares, const struct reader_slot *slot)
 {
     return load_relaxed(&fares->reader) == slot &&
-           load_relaxed(&fares->section) == outstay_section_of(slot);
+           load_relaxed(&fares->section) == reader_state_section_of(slot);
 }
 
 static void note(struct reader_fares *fares, const struct reader_slot *slot, uint64_t had)
 {
     store_relaxed(&fares->reader, slot);
-    store_relaxed(&fares->section, outstay_section_of(slot));
+    store_relaxed(&fares->section, reader_state_section_of(slot));
     store_relaxed(&fares->had, had);
 }
 
@@ -65,7 +65,7 @@ static bool has_no_cpu(struct reader_fares *fares, const struct reader_slot *slo
     return load_relaxed(&fares->lacks_cpu);
 }
 
-static bool outstay_is_under_way(const struct prudence_domain *domain)
+static bool reader_state_is_under_way(const struct prudence_domain *domain)
 {
     return !domain->scheme->drive || sequence_before(load_relaxed(&domain->progress.completed),
                                                      load_relaxed(&domain->shared.sequence));
@@ -73,7 +73,7 @@ static bool outstay_is_under_way(const struct prudence_domain *domain)
 
 /* Returns whether a reader may be in the way that nothing shows. None is in the way where objects
  * are sifted. */
-static bool outstay_is_unseen(const struct prudence_domain *domain)
+static bool reader_state_is_unseen(const struct prudence_domain *domain)
 {
     return !gp_drive_sees_readers(domain) && !domain->scheme->sift;
 }
@@ -88,7 +88,7 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
         return false;
     if (slot)
         return stayed >= AT_MOST * nanoseconds || !has_no_cpu(&domain->outstays, slot);
-    return outstay_is_unseen(domain) && outstay_is_under_way(domain);
+    return reader_state_is_unseen(domain) && reader_state_is_under_way(domain);
 }
 
 /* ------------------------------------------------------------- a reader that is just in the way */
@@ -153,8 +153,8 @@ static enum gp_fares fares_now(struct reader_fares *fares, const struct reader_s
 /* Domains whose readers have no slots do not tell which reader is in the way. */
 static enum gp_fares fares_unseen(const struct prudence_domain *domain)
 {
-    return outstay_is_unseen(domain) && outstay_is_under_way(domain) ? GP_READER_UNKNOWN
-                                                                     : GP_READER_NONE;
+    return reader_state_is_unseen(domain) && reader_state_is_under_way(domain) ? GP_READER_UNKNOWN
+                                                                               : GP_READER_NONE;
 }
 
 enum gp_fares gp_reader_fares(struct prudence_domain *domain)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How the thread of the reader in the way fares (see outstay.c). */
-#ifndef GP_USER_OUTSTAY_H
-#define GP_USER_OUTSTAY_H
+/* How the thread of the reader in the way fares (see reader_state.c). */
+#ifndef GP_USER_READER_STATE_H
+#define GP_USER_READER_STATE_H
 
 #include "gp/user/domain.h"
 
@@ -9,4 +9,4 @@
  * calls at times. */
 bool gp_reader_lacks_cpu(struct prudence_domain *domain);
 
-#endif /* GP_USER_OUTSTAY_H */
+#endif /* GP_USER_READER_STATE_H */

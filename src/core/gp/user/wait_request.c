@@ -7,6 +7,7 @@
  *
  * The table in docs/reference/rcu.md lists every public function.
  */
+#include "gp/user/may_wait.h"
 #include "gp/user/wait_request.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ int wait_request_readers(const struct wait_request *request, const struct pruden
 {
     int error = wait_request_sections(request, domain);
 
-    return !error && gp_names_hold_up(domain) ? wait_request_refuse_names(request) : error;
+    return !error && gp_may_wait_names_hold_up(domain) ? wait_request_refuse_names(request) : error;
 }
 
 int prudence_domain_may_wait(struct prudence_domain *domain, const char *function, const char *of,

@@ -16,8 +16,8 @@
  *    short by a limit of its own.
  * No file is kept open, because a program may close or count descriptors.
  *
- * With few calls (few_calls.h) no file is read. The smallest limit found at start then counts, and
- * is compared with the bytes that this process has from the system.
+ * With few calls (syscall_policy.h) no file is read. The smallest limit found at start then counts,
+ * and is compared with the bytes that this process has from the system.
  *
  * The thread that set `looking` owns all state but the atomic words. A second thread does not look;
  * only one that makes calls few waits for the first. The looking thread may be the one with the

@@ -148,7 +148,8 @@ bool os_percpu_locked_append(void *lines, void *object);
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
 
 /* Returns whether lines of other CPUs can be taken at all. They cannot if sequences of other
- * threads cannot be restarted, because calls are few (few_calls.h) or the system refuses. Cheap. */
+ * threads cannot be restarted, because calls are few (syscall_policy.h) or the system refuses.
+ * Cheap. */
 bool os_percpu_reaches_others(void);
 
 /*

@@ -6,7 +6,7 @@
 #define OS_POSIX_SYSTEM_H
 
 #include "base/base.h"
-#include "few_calls.h"
+#include "syscall_policy.h"
 #include "os_probe.h"
 #include "race_detector.h"
 

@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #include "base/base.h"
-#include "few_calls.h"
+#include "syscall_policy.h"
 
 #define POSIX_NODES_MAX 64
 
@@ -24,7 +24,7 @@ void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);
 void posix_slices_start(bool wanted);
 
-/* Sets which system calls may be made from now on (few_calls.h). Called last at start, and by
+/* Sets which system calls may be made from now on (syscall_policy.h). Called last at start, and by
  * the option sandbox. */
 void posix_calls_set(enum os_calls calls);
 void posix_process_note(void); /* records this process's id, also in a copy */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Few system calls (few_calls.h), and the ids of thread and process without one. */
+/* Few system calls (syscall_policy.h), and the ids of thread and process without one. */
 #define _GNU_SOURCE /* gettid */
 #include <pthread.h>
 #include <unistd.h>

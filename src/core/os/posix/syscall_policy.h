@@ -15,8 +15,8 @@
  * While the library starts, all calls may be made. The word is read without a lock. A thread that
  * has just missed a change behaves as it would have a moment before.
  */
-#ifndef OS_POSIX_FEW_CALLS_H
-#define OS_POSIX_FEW_CALLS_H
+#ifndef OS_POSIX_SYSCALL_POLICY_H
+#define OS_POSIX_SYSCALL_POLICY_H
 
 #include "base/atomic.h"
 #include "base/base.h"
@@ -48,4 +48,4 @@ bool os_is_single_threaded(void);
 int os_thread_id(void);
 int os_process_id(void);
 
-#endif /* OS_POSIX_FEW_CALLS_H */
+#endif /* OS_POSIX_SYSCALL_POLICY_H */

@@ -5,8 +5,8 @@
  * id alone does not say that, because ids are reused. An id and a time do, because the kernel tells
  * when the id's present thread was started, to 10 ms, within which no id comes round again.
  *
- * Async-signal-safe, no cancellation point, no allocation. With few calls (few_calls.h) the kernel
- * is not asked: no thread is known to be newer or to want a CPU, and none has a name.
+ * Async-signal-safe, no cancellation point, no allocation. With few calls (syscall_policy.h) the
+ * kernel is not asked: no thread is known to be newer or to want a CPU, and none has a name.
  * os_thread_exists asks unless sandbox=1, when every thread exists.
  */
 #include <errno.h>

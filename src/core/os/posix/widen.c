@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets which system calls may be made (few_calls.h): at start, by the option sandbox, and wider
- * when the process defers or reads. */
+/* Sets which system calls may be made (syscall_policy.h): at start, by the option sandbox, and
+ * wider when the process defers or reads. */
 #include <errno.h>
 
 #include "os/os.h"

@@ -16,7 +16,7 @@
  * The caller owns nothing and holds no lock. Looks of several threads may overlap, and a CPU on
  * which a thread pauses looks as if it was left. This costs that thread some misses.
  */
-#include "slab/reclaim/left.h"
+#include "slab/reclaim/abandoned.h"
 
 #include "os/os.h"
 #include "slab/cache_type.h"
@@ -56,9 +56,9 @@ static unsigned look(const struct prudence_cache *cache, struct cpu_cache *left[
         if (!load_relaxed(&cpu->slots))
             continue;
         word = moves_seen(cpu);
-        if (load_relaxed(&cpu->left_word) == word && found < AT_A_TIME)
+        if (load_relaxed(&cpu->abandoned_word) == word && found < AT_A_TIME)
             left[found++] = cpu;
-        store_relaxed(&cpu->left_word, word);
+        store_relaxed(&cpu->abandoned_word, word);
         used++;
     }
     return used;
@@ -81,9 +81,9 @@ static unsigned take_place_of(struct prudence_cache *cache, struct cpu_cache *cp
 /* Counts a miss of a CPU without arrays. Returns whether there were enough. */
 static bool thread_stays(struct cpu_cache *cpu)
 {
-    uint32_t misses = load_relaxed(&cpu->left_word) + 1;
+    uint32_t misses = load_relaxed(&cpu->abandoned_word) + 1;
 
-    store_relaxed(&cpu->left_word, misses);
+    store_relaxed(&cpu->abandoned_word, misses);
     return misses > STAY_MISSES;
 }
 
@@ -102,7 +102,7 @@ static unsigned make_place(struct prudence_cache *cache)
     return size;
 }
 
-bool left_follow(struct prudence_cache *cache)
+bool abandoned_follow(struct prudence_cache *cache)
 {
     unsigned size = cache->body->size_min;
 

@@ -515,8 +515,8 @@ static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *
     return place->unwanted || (place->ring && latent_cache_count(cpu));
 }
 
-/* Returns whether a CPU keeps arrays in vain. In a process, budget_share.c and left.c know that
- * better. */
+/* Returns whether a CPU keeps arrays in vain. In a process, budget_share.c and abandoned.c know
+ * that better. */
 static bool has_unused_arrays(const struct cpu_cache *cpu, const struct drain_place *place)
 {
     return !OS_REMOTE_IS_QUICK && place->unused && held_by(cpu) == 0;

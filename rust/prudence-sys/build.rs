@@ -119,12 +119,12 @@ fn tool(name: &str) -> Result<Command, String> {
     run(compiler().arg(format!("-print-prog-name={name}"))).map(|path| Command::new(path.trim()))
 }
 
-/// All C, without what is for the kernel alone.
+/// All C, without what is for the kernel or for the core alone.
 fn find_sources(folder: &Path, sources: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            if !path.ends_with("kernel") {
+            if !path.ends_with("kernel") && !path.ends_with("alone") {
                 find_sources(&path, sources)?;
             }
         } else if path.extension().map_or(false, |extension| extension == "c") {

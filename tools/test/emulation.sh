@@ -15,15 +15,15 @@
 # What is not run under user emulation, for each thing that QEMU may do wrong there. tests/guests/guest_emulator.c asks
 # this QEMU, without the library; what it does right keeps no test away.
 declare -A spoiled=(
-    [threads-after-fork]='api_test_(bare_fork|call|call_fork|fork|fork_handlers|helper_starts|helper_under_load|urcu_compat|urcu_tables_fork)|gp_test_(asking|urcu)|preload_test_(fork|fork_deadlock)|rust_fork|torture_(everything|fork|heap_walk)'
+    [threads-after-fork]='api_test_(bare_fork|call|call_fork|fork|fork_handlers|helper_starts|helper_under_load|urcu_compat|urcu_tables_fork)|gp_test_asking|toolkit_test_urcu|preload_test_(fork|fork_deadlock)|rust_fork|torture_(everything|fork|heap_walk)'
     [own-threads]='api_test_main_leaves|gp_test_idle|heap_test_background|preload_test_(life|tidy_thread|unshare)' # they are counted, and wake up
     [seccomp]='shortterm_test_hopeless_sizes|os_test_fallbacks'
     [fault-kind]='guard_test_guard'
-    [mremap-left]='(heap|preload)_test_boundary_sizes(_prefixed)?|heap_test_(aligned_realloc|page_sizes|realloc)|torture_pages' # moved blocks fault, or are not zero
+    [mremap-left]='(shortterm|preload)_test_boundary_sizes(_prefixed)?|shortterm_test_aligned_realloc|heap_test_(page_sizes|realloc)|torture_pages' # moved blocks fault, or are not zero
     [address-limit]='os_test_(page_refusals|small_regions)|slab_test_window'
-    [advice]='api_test_fork_state|heap_test_(export|hardened_misuse)|os_test_(huge_pages|mapping_calls_of_guards)' # DONTFORK, GUARD_INSTALL, HUGEPAGE
-    [own-name]='heap_test_(dump|stats_walks)'
-    [root-folder]='heap_test_(careful_open|output_harms_nobody|profile)' # it is that of the packages; output_harms_nobody also dies of SIGXFSZ there, for a reason not known
+    [advice]='api_test_fork_state|heap_test_export|guard_test_hardened_misuse|os_test_huge_pages|guard_test_mapping_calls_of_guards' # DONTFORK, GUARD_INSTALL, HUGEPAGE
+    [own-name]='observe_test_(dump|stats_walks)'
+    [root-folder]='observe_test_(careful_open|output_harms_nobody|profile)' # it is that of the packages; output_harms_nobody also dies of SIGXFSZ there, for a reason not known
 )
 
 ran=0 failed=0 skipped=0

@@ -15,6 +15,7 @@
 #include <prudence/scm.h>
 
 #include "shortterm/scm.h"
+#include "toolkit/domains/phases.h"
 #include "support/actor.h"
 #include "support/suite.h"
 

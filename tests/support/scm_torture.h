@@ -14,6 +14,7 @@
 #include <prudence/scm.h>
 
 #include "shortterm/scm.h"
+#include "toolkit/domains/phases.h"
 
 #define SEAL UINT64_C(0x5ea15ea15ea15ea1)
 

@@ -58,6 +58,12 @@ class Elsewhere(unittest.TestCase):
             with self.subTest(path.relative_to(ROOT)):
                 self.assertRegex(path.read_text(), rf"(?m)^set -.*pipefail\n{wanted}\n")
 
+    def test_every_link_leads_somewhere(self):
+        listed = subprocess.run(["git", "ls-files", "-s"], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
+        links = [line.split("\t")[1] for line in listed.splitlines() if line.startswith("120000")]
+        self.assertTrue(links)
+        self.assertEqual([link for link in links if not (ROOT / link).exists()], [])
+
     def test_a_folder_of_ccache_that_cannot_be_written(self):
         (self.folder / "ccache").write_text("#!/bin/sh\necho /proc/none\n")  # not even root can make it
         (self.folder / "ccache").chmod(0o755)

@@ -1,1 +1,1 @@
-../../../src/slab/figures.h
+../../../src/core/slab/figures.h

@@ -13,6 +13,7 @@
 #include <prudence/rcu.h>
 
 #include "heap/nested.h"
+#include "mapping.h"
 #include "support/actor.h"
 #include "support/threads.h"
 #include "support/stats.h"
@@ -378,6 +379,28 @@ TEST(no_cache_while_starting)
     assert_int_equal(errno, EAGAIN);
     assert_true(nested_has(prudence_malloc(LARGE)));
     process_starting = false;
+}
+
+static unsigned seen;
+
+static void count_call(const char *call)
+{
+    seen++;
+}
+
+/* A function that the program has put in the place of mmap may take locks and wait. */
+TEST(a_chunk_is_mapped_unseen_while_something_is_held)
+{
+    void *blocks[16];
+
+    seen = 0;
+    mapping_watch(count_call);
+    for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        assert_true(nested_has(blocks[i] = nested_malloc(3000000)));
+    mapping_watch(NULL);
+    assert_int_equal(seen, 0);
+    for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        prudence_free(blocks[i]);
 }
 
 SUITE(cache = prudence_cache_create("nested calls", 100, NULL))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Passes a fault of the program to the extensions that may explain the address, in the signal
  * handler. */
-#include "guard/fault_handler.h"
 #include "guard/faults.h"
 
+#include "guard/fault_handler.h"
 #include "guard/guard.h"
 #include "guard/large_guard.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of what is written of a process (observe_options.c), and where they are kept. */
+/* Options of what is written of a process (options.c), and where they are kept. */
 #ifndef OBSERVE_OPTIONS_H
 #define OBSERVE_OPTIONS_H
 

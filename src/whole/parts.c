@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All of the library: the tables by which the core, which knows no other part, calls them. A
- * program with the core alone has those of core_alone.c. Grace periods: domains.c.
+ * program with the core alone has those of core/alone/tables.c. Grace periods: domains.c.
  *
  * Extensions of the slab layer are in the order of their calls (slab/extension.h). Expiry counts
  * come first, so that a short-term object freed by hand is reported before anything else happens to

@@ -40,7 +40,6 @@ def of(path):
 PROGRAM_TABLES = {
     "slab_extensions": "what is called at the steps of an object's life",
     "process_parts": "what starts with the process",
-    "process_parts_count": "",
     "other_parts": "the same of other parts than the core",
     "other_fork_parts": "what fork visits of them",
     "option_tables": "the options of all parts",

@@ -28,13 +28,13 @@
  * of the last user) and gives it back by clearing the bit (release). `merging` is a trylock, for
  * which only fork waits. The holder calls no function of the C library.
  */
-#include "gp/user/drive.h"
 #include "heap/nested.h"
 
 #include <prudence/prudence.h>
 
 #include "base/bits.h"
 #include "gp/gp.h"
+#include "gp/user/drive.h"
 #include "mapping.h"
 #include "vfork.h"
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an option is. Each part of the library has the rows of its own options, and the table of the
- * embedding program has them all (option_tables).
+ * embedding program has them all (option_tables). docs/reference/options.md describes each.
+ *
+ * A row stores a value. Actions that need no lock, and may allocate or make threads, are left to
+ * process_act().
  */
 #ifndef PROCESS_OPTION_H
 #define PROCESS_OPTION_H
@@ -54,7 +57,5 @@ bool option_parse_choice(const struct option *option, const char *text, uint64_t
 
 /* Tables of rows. The last row of a table has no name, and after the last table is NULL. */
 extern const struct option *const option_tables[];
-
-/* Actions of rows take locks and allocate nothing: what needs more is left to process_act(). */
 
 #endif /* PROCESS_OPTION_H */

@@ -88,43 +88,25 @@ static void start_decay(void)
     decay_enabled = true;
 }
 
-/* Call a function of all parts that have it. */
-#define CALL_OTHERS(function)                                                                      \
-    do {                                                                                           \
-        for (const struct process_part *at_ = other_parts; at_->name; at_++)                       \
-            if (at_->function)                                                                     \
-                at_->function();                                                                   \
-    } while (0)
-
-static void other_parts_start(void)
-{
-    CALL_OTHERS(start);
-}
-
-static void other_parts_act(void)
-{
-    CALL_OTHERS(act);
-}
-
-static void other_parts_obey(void)
-{
-    CALL_OTHERS(obey);
-}
-
-const struct process_part process_parts[] = {
+static const struct process_part before_others[] = {
     {"the only copy", .start = start_the_only_copy},
     {"system", .start = start_system},
     {"options", .start = options_read_environment},
     {"membarrier", .start = start_membarrier},
     {"rseq", .start = start_percpu},
     {"grace periods", .start = gp_start, .act = gp_stall_trace_prime},
-    {"other parts", .start = other_parts_start, .act = other_parts_act, .obey = other_parts_obey},
+    {.name = NULL},
+};
+
+static const struct process_part after_others[] = {
     {"caches", .start = start_caches, .act = preflush_start_helper},
     {"fork", .start = fork_start},
     {"decay", .start = start_decay, .act = background_start},
     {"system calls", .start = sandbox_start},
+    {.name = NULL},
 };
-const unsigned process_parts_count = sizeof process_parts / sizeof process_parts[0];
+
+const struct process_part *const process_parts[] = {before_others, other_parts, after_others, NULL};
 
 /* Runs early, so that the program's constructors find the library started. */
 __attribute__((constructor(101))) static void at_load(void)

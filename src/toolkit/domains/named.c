@@ -12,9 +12,9 @@
  *
  * Locks: none is held during a sleep.
  */
-#include "gp/user/drive.h"
 #include "toolkit/domains/named.h"
 
+#include "gp/user/drive.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"

@@ -149,8 +149,6 @@ bool gp_check = true;
 bool gp_check READ_MOSTLY = false;
 #endif
 
-struct call_counts call_counts;
-
 /* Domains destroyed most recently while gp_check was on; guarded by readers_lock. */
 #define GRAVES 64
 static struct prudence_domain *graves[GRAVES];
@@ -276,6 +274,8 @@ bool domain_any(const struct prudence_domain *domain,
             return true;
     return false;
 }
+
+struct call_counts call_counts;
 
 /* Makes a domain that no other thread knows yet; returns NULL without memory. */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,

@@ -55,9 +55,8 @@ struct gp_scheme {
     void (*urge)(struct prudence_domain *domain);
     /* The same without a deadline: blocks. NULL: nothing. */
     void (*block)(struct prudence_domain *domain);
-    bool (*is_cheap)(const struct prudence_domain *domain); /* NULL: yes; see gp_is_cheap */
-    void (*tell_over)(
-        const struct prudence_domain *domain); /* gp_drive_tell_over for further domains */
+    bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
+    void (*tell_over)(const struct prudence_domain *domain); /* drive.h, for further domains */
     /* Returns the slot of the reader that holds up the grace period under way. NULL if the kind
      * cannot tell. */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);

@@ -7,7 +7,6 @@
  *
  * The table in docs/reference/rcu.md lists every public function.
  */
-#include "gp/user/may_wait.h"
 #include "gp/user/wait_request.h"
 
 #include <errno.h>
@@ -15,6 +14,7 @@
 #include <prudence/structure.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/may_wait.h"
 
 static void wait_request_report(const struct wait_request *request, const char *where,
                                 const char *cache, const char *why)

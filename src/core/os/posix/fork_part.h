@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of the process's state that fork visits (process/fork.c). Each stands
- * beside its locks. docs/reference/fork.md has a row for each.
+ * Parts of the process's state that fork visits (process/fork.c). Each stands beside its locks.
+ * docs/reference/fork.md has a row for each.
  */
 #ifndef OS_POSIX_FORK_PART_H
 #define OS_POSIX_FORK_PART_H

@@ -14,15 +14,22 @@ __thread bool process_starting;
 /* Set when the library has been loaded. */
 static uint32_t loaded;
 
+/* Calls a function of all parts that have it. */
+#define CALL_PARTS(function)                                                                       \
+    do {                                                                                           \
+        for (const struct process_part *const *table_ = process_parts; *table_; table_++)          \
+            for (const struct process_part *part_ = *table_; part_->name; part_++)                 \
+                if (part_->function)                                                               \
+                    part_->function();                                                             \
+    } while (0)
+
 static void process_start_parts(void)
 {
     int cancelable;
 
     process_starting = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* reads /sys */
-    for (unsigned i = 0; i < process_parts_count; i++)
-        if (process_parts[i].start)
-            process_parts[i].start();
+    CALL_PARTS(start);
     store_release(&process_started, 1u);
     pthread_setcancelstate(cancelable, NULL);
     process_starting = false;
@@ -42,18 +49,14 @@ void process_act(void)
     os_full_fence();
     if (!load_relaxed(&loaded))
         return;
-    for (unsigned i = 0; i < process_parts_count; i++)
-        if (process_parts[i].act)
-            process_parts[i].act();
+    CALL_PARTS(act);
 }
 
 uint64_t os_asked;
 
 void os_asked_act(void)
 {
-    for (unsigned i = 0; i < process_parts_count; i++)
-        if (process_parts[i].obey)
-            process_parts[i].obey();
+    CALL_PARTS(obey);
 }
 
 void process_loaded(void)

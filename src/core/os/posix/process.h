@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life of the process. The library starts at the first call of any function of it, even from
- * the dynamic loader or from another library's constructor. A table (process/process.c) lists the
- * parts to start, so every layer can ask for the start and none needs to know the layers above.
+ * the dynamic loader or from another library's constructor. process/process.c lists the parts to
+ * start, so every layer can ask for the start and none needs to know the layers above.
  */
 #ifndef OS_POSIX_PROCESS_H
 #define OS_POSIX_PROCESS_H
@@ -25,11 +25,11 @@ struct process_part {
     void (*obey)(void);
 };
 
-/* In the order of their start; a function is NULL if the part has nothing to do. */
-extern const struct process_part process_parts[];
-extern const unsigned process_parts_count;
+/* Tables of parts, in the order of their start; the last is NULL. The last row of a table has no
+ * name. A function is NULL if the part has nothing to do. */
+extern const struct process_part *const process_parts[];
 
-/* Of these, what other parts than the core do; the last has no name. They start before caches. */
+/* The table of what other parts than the core do; they start before caches. */
 extern const struct process_part other_parts[];
 
 /* Starts all parts if they have not started. Every function that may be called first calls

@@ -134,7 +134,7 @@ class Amalgamation(unittest.TestCase):
         renamed = self.folder / "names.h"
         renamed.write_text("".join(re.findall(r"^#define \w+ prudence_private_\w+\n", self.source, re.M)))
         flags = ["-O1", "-g", "-include", renamed]
-        flags += [f"-I{folder}" for folder in (self.folder, ROOT / "include", ROOT / "tests", *(ROOT / folder for folder in ("src", "src/core", "src/core/os/posix", "src/core/gp/user")))]
+        flags += [f"-I{folder}" for folder in (self.folder, ROOT / "tests", *(ROOT / folder for folder in module().SEARCHED))]
         library = self.folder / "optimized.o"
         call("gcc", "-O2", "-c", self.folder / "prudence.c", "-o", library)
         support = []

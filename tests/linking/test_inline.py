@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from measure.preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC, STATIC = (BUILD / name for name in ("libprudence.so", "libprudence-malloc.so", "libprudence.a"))
 INTERNAL = BUILD / "tests/libprudence_internal.a"  # the same objects, with the names that files share
+INTERNAL_HEADERS = [f"-I{ROOT}/{folder}" for folder in ("src", "src/core", "src/core/os/posix", "src/core/gp/user")]
 CXX = {"gcc": "g++", "clang": "clang++"}
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
@@ -178,8 +179,7 @@ class Inline(unittest.TestCase):
         archive, renamed = folder / "libprudence.a", folder / "inline.c.o"
         shutil.copy(INTERNAL, archive)
         self.call("gcc", "-O2", "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec",
-                  f"-I{self.headers_of(layout)}", f"-I{ROOT}/src", f"-I{ROOT}/src/core", f"-I{ROOT}/src/core/os/posix", f"-I{ROOT}/src/core/gp/user",
-                  "-c", ROOT / "src/core/heap/inline.c", "-o", renamed)
+                  f"-I{self.headers_of(layout)}", *INTERNAL_HEADERS, "-c", ROOT / "src/core/heap/inline.c", "-o", renamed)
         self.call("ar", "r", archive, renamed)
         self.call("gcc", "-shared", "-Wl,-soname,libprudence.so.0", "-Wl,-z,nodelete",
                   f"-Wl,--version-script={ROOT}/cmake/prudence.map", "-Wl,--whole-archive", archive,
@@ -227,8 +227,7 @@ class Inline(unittest.TestCase):
             old, new = change
             self.assertEqual(text.count(old), 1, change)
             header.write_text(text.replace(old, "uint64_t more; " + old if ";" in old else new))
-            said = self.call("gcc", f"-I{include}", f"-I{ROOT}/src", f"-I{ROOT}/src/core", f"-I{ROOT}/src/core/os/posix",
-                             f"-I{ROOT}/src/core/gp/user", "-fsyntax-only", ROOT / "src/core/heap/inline.c", fails=True)
+            said = self.call("gcc", f"-I{include}", *INTERNAL_HEADERS, "-fsyntax-only", ROOT / "src/core/heap/inline.c", fails=True)
             self.assertIn("static assertion failed", said)
 
     # ---------------------------------------------------------------------------------------- plugins

@@ -43,7 +43,7 @@ test-long: ## the same with a minute for each torture test, larger models, mutan
 	@tools/test/old-glibc || [ $$? -eq 77 ]
 	@tools/test/guests
 	@tools/setup --adopt
-	@adopt/run --only patch
+	@lab/adopt/run --only patch
 	@tools/setup --packages
 	@tools/release/deb
 	@tools/release/packages
@@ -62,21 +62,21 @@ bench: ## the full set of measurements, hours (PART='pairs malloc': some of them
 	@tools/setup --programs
 	@$(MAKE) --no-print-directory build
 	@mkdir -p build/report
-	@$(if $(BASE),tools/bench/compare $(BASE) $(if $(REPEAT),--repeat $(REPEAT)) --json build/report/compare.json,tools/bench/all $(PART))
+	@$(if $(BASE),lab/run/compare $(BASE) $(if $(REPEAT),--repeat $(REPEAT)) --json build/report/compare.json,lab/run/all $(PART))
 
 evaluate: ## the paper's evaluation in a process, beside every peer: hours; goes on where it was interrupted (ARGUMENTS=--quick: ten minutes)
 	@tools/setup --programs
 	@$(MAKE) --no-print-directory build
 	@mkdir -p build/report
-	@reproduce/evaluate $(ARGUMENTS)
+	@lab/reproduce/evaluate $(ARGUMENTS)
 
 adopt: ## move programs of others to Prudence: fetch, build, test and measure them before and after; goes on (ARGUMENTS='NAME --rounds 3')
 	@tools/setup --adopt
 	@$(MAKE) --no-print-directory build
-	@adopt/run $(ARGUMENTS)
+	@lab/adopt/run $(ARGUMENTS)
 
 adopt-report: ## one report of what `make adopt` measured: build/report/adopt.html (ARGUMENTS='--into docs': also docs/results-adopt.md)
-	@adopt/run --report $(ARGUMENTS)
+	@lab/adopt/run --report $(ARGUMENTS)
 
 kernel: ## build prudence.ko for Debian's stable kernel, boot it, test (KERNELS=...; PART=bench: beside SLUB; PART=tree: Linux itself on Prudence)
 	@tools/setup $(if $(filter tree,$(PART)),--fuzz)

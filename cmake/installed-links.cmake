@@ -5,6 +5,7 @@ file(GLOB_RECURSE pages "${installed_docs}/*.md")
 foreach(page IN LISTS pages)
     file(READ "${page}" text)
     set(before "${text}")
+    string(REPLACE "lab/examples/" "examples/" text "${text}") # where they are installed
     cmake_path(GET page PARENT_PATH folder)
     # Not with the bracket in front, which a list of CMake would take for one of its own.
     string(REGEX MATCHALL "\\([^][();# \n]*[./][^][(); \n]*\\)" targets "${text}")

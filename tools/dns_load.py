@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A zone, a client that changes it by dynamic updates, and what dnsperf says of queries: what servers for DNS are measured with (reproduce/evaluate
-and adopt/run)."""
+"""A zone, a client that changes it by dynamic updates, and what dnsperf says of queries: what servers for DNS are measured with (lab/reproduce/evaluate
+and lab/adopt/run)."""
 
 import os
 import re

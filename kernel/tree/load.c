@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Runs in the guest of reproduce/kernel-evaluate. Provides loads for which Debian has no program,
- * and measures any load.
+ * Runs in the guest of lab/reproduce/kernel-evaluate. Provides loads for which Debian has no
+ * program, and measures any load.
  *
  *     load open_close THREADS OPERATIONS    section 3.4's attack: opens and closes a file, no pause
  *     load tcp_crr THREADS OPERATIONS       like netperf's TCP_CRR: connects to 127.0.0.1, sends a

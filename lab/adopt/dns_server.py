@@ -26,7 +26,7 @@ MEMORY = "/dev/shm"       # a disk would be what is measured: a journal is synch
 READINGS = 0.1            # seconds between two of memory
 
 
-USES = ("dns_server.py", "memory.py", "../tools/dns_load.py")  # what results depend on, as Program.uses
+USES = ("dns_server.py", "memory.py", "../../tools/dns_load.py")  # what results depend on, as Program.uses
 MEASURES = (Measure("p999_us", f"p99.9 of queries, {UPDATES} updates per s", "µs", better="less"),
             Measure("cpu_ms", "CPU time meanwhile, per s", "ms", better="less"),
             Measure("update_us", "an update, one after the other", "µs", better="less"),

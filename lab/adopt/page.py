@@ -16,7 +16,7 @@ BUSY = 0.5           # CPUs that other programs took; above it, CPU times tell n
 WATCHED = "What waited before"
 ENDURED = "Over a longer time"
 NOTES = [
-    "Both sides are built from the same source of Debian with the same flags; after has adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
+    "Both sides are built from the same source of Debian with the same flags; after has lab/adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
     "before, after, before, after. A figure is the median of the rounds, with the least and the most in brackets.",
     "The last column compares round by round: the median of after ÷ before, with the least and the most. Better or worse is said where all rounds "
     f"agree by more than {SAME:.0%}.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a program says of itself. `PROGRAM` of adopt/programs/NAME.py is one of these."""
+"""What a program says of itself. `PROGRAM` of lab/adopt/programs/NAME.py is one of these."""
 
 import dataclasses
 
@@ -29,12 +29,12 @@ class Measure:
 class Program:
     name = ""            # of its module, its patch and its results
     title = ""
-    package = ""         # Debian's source package; empty: the program is in adopt/programs/NAME
+    package = ""         # Debian's source package; empty: the program is in lab/adopt/programs/NAME
     suite = None         # another than this system's
     upstream = False     # without Debian's changes
     mark = "configure.ac"  # a file in the folder of its source
     packages = ()        # of Debian, that building and measuring need
-    shared_patch = None  # in adopt/patches, of both sides: what drives the program, not what it does
+    shared_patch = None  # in lab/adopt/patches, of both sides: what drives the program, not what it does
     uses = ()            # files beside the frame on which results depend, from adopt/
     counted = True       # among the programs of the report; else an example of ours beside them
     before = ""          # how it defers, in a line

@@ -25,7 +25,7 @@ WATCHED = ("seconds", "callbacks", "bytes", "sleeps", "deferred", "reclaimed")  
 
 def programs():
     """{name: program}, in the order of the report."""
-    names = sorted(path.stem for path in (ROOT / "adopt/programs").glob("[a-z]*.py"))
+    names = sorted(path.stem for path in (ROOT / "lab/adopt/programs").glob("[a-z]*.py"))
     found = [importlib.import_module(f"adopt.programs.{name}").PROGRAM for name in names]
     return {one.name: one for one in sorted(found, key=lambda one: (not one.counted, one.title.lower()))}
 
@@ -33,7 +33,7 @@ def programs():
 def parse_arguments(arguments, known):
     parser = argparse.ArgumentParser(
         prog="adopt", formatter_class=argparse.RawDescriptionHelpFormatter, description="""\
-Move programs that defer to Prudence: fetch Debian's source, build it as it is and with adopt/patches/NAME.patch, run the program's own tests on
+Move programs that defer to Prudence: fetch Debian's source, build it as it is and with lab/adopt/patches/NAME.patch, run the program's own tests on
 both sides, then measure both in rounds in which they take turns. Finished steps are kept in build/adopt. After an interruption, call again.""",
         epilog="A program whose packages or source are not there is left out, and named; status 77: nothing was left.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(known))

@@ -20,7 +20,7 @@ from measure.command import ROOT
 
 from .program import Failed, Missing
 
-HERE = ROOT / "adopt"
+HERE = ROOT / "lab/adopt"
 LINES = 250          # that a patch may add and remove
 LAST_LINES = 30      # of a log, in a message
 NOTHING_SEEN = 3     # status of prudence-latent

@@ -385,7 +385,7 @@ static int carry_out(const struct request *request)
  * statistics. */
 static int malloc_bench(int argc, char **argv)
 {
-    static char script[] = PRUDENCE_SOURCE_DIR "/tools/bench/malloc";
+    static char script[] = PRUDENCE_SOURCE_DIR "/lab/run/malloc";
 
     (void)argc;
     setenv("PRUDENCE_BUILD_DIR", PRUDENCE_BINARY_DIR, 1);

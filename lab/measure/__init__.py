@@ -5,7 +5,6 @@ What all have in common:
     command      start and end of a command, and its progress
     arguments    numbers, names and files of command lines
     allocators   the allocators that are preloaded: where their libraries are, and their versions
-    preload      the value of LD_PRELOAD
     keep         runs that are kept, so that one that was interrupted goes on; other programs that kept the machine busy
     statistics   intervals and the allocation of variation
     verdict      findings of the paper: holds, does not hold, undecided, not measured
@@ -14,8 +13,13 @@ What all have in common:
     report       which report a file has
 
 A measurement is one file, or a folder of plan (the runs), run (the command), verdict (the findings) and page:
-    compare  growth  malloc  structures, and those of reproduce/experiments: acdc  evaluate  kernel_evaluate  variants
+    compare  growth  malloc  structures, and those of lab/reproduce/experiments: acdc  evaluate  kernel_evaluate  variants
 What other programs run has a report alone:
-    bench (prudence-bench)  summary (tools/bench/all)
+    bench (prudence-bench)  summary (lab/run/all)
     kernel (tools/kernel/bench; verdicts: kernel_verdict)  kernel_rfc (tools/kernel/rfc)  kernel_tree (tools/kernel/tree)
 """
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))  # preload, and what asks servers

@@ -8,7 +8,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-from .preload import ld_preload
+from preload import ld_preload
 
 SYSTEM = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}"
 MIMALLOC3 = "mimalloc3/lib/python3*/site-packages/cmeel.prefix/lib/libmimalloc.so.3"

@@ -43,7 +43,7 @@ def parse_arguments(arguments):
     parser.add_json()
     request = parser.parse_args(arguments)
     if not request.base and not request.base_build:
-        parser.error("BASE is missing: the revision to compare with (tools/bench/compare main)")
+        parser.error("BASE is missing: the revision to compare with (lab/run/compare main)")
     return parser, request
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jinja2
 
+from .command import ROOT
 from .pictures import inline_svg, plt
 
 BUSY = 0.1   # CPUs of others, as the programs have it
@@ -94,7 +95,8 @@ def write_results(docs, name, tables, title, shown, arrange=list):
 # -------------------------------------------------------------------------------------------------------------- pages
 
 def render(name, **said):
-    return jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+    folders = Path(__file__).parent, ROOT / "programs/common"
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(folders), autoescape=True, trim_blocks=True, lstrip_blocks=True,
                               undefined=jinja2.StrictUndefined).get_template(name).render(**said)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/bench/report: finds out which measurement a file is of, and has that make its page, pictures and tables.
+"""lab/run/report: finds out which measurement a file is of, and has that make its page, pictures and tables.
 
 Each measurement has a function report(documents, made), which returns what it says in a sentence or two."""
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from .command import ROOT
 from .page import Refused, Report
 
-sys.path.append(str(ROOT / "reproduce"))  # whose experiments have pages, too
+sys.path.append(str(ROOT / "lab/reproduce"))  # whose experiments have pages, too
 
 # By "program", "scenario", or the scenario of the rows.
 PAGES = {"evaluate": "experiments.evaluate.page", "kernel-evaluate": "experiments.kernel_evaluate.page", "acdc": "experiments.acdc.page",
@@ -28,10 +28,10 @@ def parse_arguments(arguments):
 Pictures, tables and verdicts of a measurement.
 
   report FILE.json...              .html beside the first FILE, a page that stands alone; .svg and .png; FILE/TABLE.csv.
-                                   Of prudence-bench (endurance, pairs, malloc, variants), tools/bench/growth,
-                                   tools/bench/structures, and what is in reproduce/. Files of structures, of variants and of
+                                   Of prudence-bench (endurance, pairs, malloc, variants), lab/run/growth,
+                                   lab/run/structures, and what is in lab/reproduce/. Files of structures, of variants and of
                                    kernel-evaluate are taken together; they should be of one machine.
-  report DIRECTORY                 the summary of tools/bench/all, as Markdown, and DIRECTORY/summary/TABLE.csv
+  report DIRECTORY                 the summary of lab/run/all, as Markdown, and DIRECTORY/summary/TABLE.csv
   report FILE.lines                of tools/kernel/bench likewise, of tools/kernel/rfc as Markdown and CSV
   report SLUB.out PRUDENCE.out     of tools/kernel/tree figures, as Markdown""")
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path)

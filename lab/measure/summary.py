@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The summary of tools/bench/all in Markdown: each target, whether it is reached, and its numbers; and each table as DIRECTORY/summary/TABLE.csv.
+"""The summary of lab/run/all in Markdown: each target, whether it is reached, and its numbers; and each table as DIRECTORY/summary/TABLE.csv.
 
-Reads DIRECTORY/*.json as tools/bench/all leaves them. A part that was not measured is left out."""
+Reads DIRECTORY/*.json as lab/run/all leaves them. A part that was not measured is left out."""
 
 import json
 

@@ -28,7 +28,7 @@ class Prudence(ConanFile):
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "../..")
         for pattern in ("CMakeLists.txt", "LICENSE", "MAINTAINERS", "SECURITY.md", "README.md", "CHANGELOG.md", "cmake/*", "docs/*", "tools/site/*",
-                        "examples/*", "include/*",
+                        "lab/examples/*", "include/*",
                         "preload/*", "programs/gdb/*", "programs/watch/*", "src/*"):
             copy(self, pattern, root, self.export_sources_folder)
 

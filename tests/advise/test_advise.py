@@ -39,7 +39,7 @@ if not ADVISE.exists():
     sys.exit(77)
 
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
-PLACES = cli.Places(BUILD / "bin", ROOT / "tools/measure")
+PLACES = cli.Places(BUILD / "bin", ROOT / "programs/common")
 LOAD = ("--threads=8", "--updates=2%")
 
 

@@ -24,7 +24,7 @@ PAGE = ROOT / "docs/reference/environments.md"
 PENDING = Path(__file__).resolve().parent / "pending"
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 sys.path.insert(0, str(ROOT / "tools"))
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from preload import ld_preload  # noqa: E402 (the path comes first)
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 MALLOC, INLINE, STATIC = SUBJECTS = ("malloc", "inline", "static")
 LIBRARY, INTERPOSER = BUILD / "libprudence-malloc.so", BUILD / "bin/libenvironment_interpose.so"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What a broadcast of examples/chat.c costs a thread that is alone: with the lock, with the short cut that takes none, and by RCU. The
+"""What a broadcast of lab/examples/chat.c costs a thread that is alone: with the lock, with the short cut that takes none, and by RCU. The
 page of the example has these figures. RCU must cost less than the lock, and more than the short cut: the single-threaded slowdown
 of "Exploiting Deferred Destruction", section 6.6. Counted by callgrind; two numbers of calls, so that the first is left out."""
 
@@ -46,7 +46,7 @@ def cc(*arguments):
 def measure(folder):
     source, program = Path(folder, "alone.c"), Path(folder, "alone")
     source.write_text(PROGRAM)
-    cc("-O2", f"-I{ROOT}/examples", f"-I{ROOT}/include", source, "-o", program, BUILD / "libprudence.so", f"-Wl,-rpath,{BUILD}")
+    cc("-O2", f"-I{ROOT}/lab/examples", f"-I{ROOT}/include", source, "-o", program, BUILD / "libprudence.so", f"-Wl,-rpath,{BUILD}")
     return {way: (instructions(program, *how, MORE) - instructions(program, *how, FEWER)) / (MORE - FEWER) for way, how in WAYS.items()}
 
 

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TOOL = ROOT / "tools/bench/count-instructions"
+TOOL = ROOT / "lab/run/count-instructions"
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 CROSS, CROSS_TABLE = "aarch64-linux-gnu", Path(__file__).with_name("inlined_aarch64.txt")
 TABLES = {"libprudence.so": Path(__file__).with_name("fast_paths.txt"),

@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
 from adopt import dns_server, page, run, sides  # noqa: E402 (the path comes first)
 from adopt.program import Failed, Measure, Missing, Program  # noqa: E402
 
@@ -45,7 +45,7 @@ class Patches(unittest.TestCase):
                 self.assertTrue(program.title and program.before and program.after and program.measures)
                 self.assertIn(program.watched_cost, ["", *(one.key for one in program.measures)])
                 self.assertTrue(sides.patch_of(program) or not program.package)
-                self.assertTrue(all((ROOT / "adopt" / one).is_file() for one in program.uses))
+                self.assertTrue(all((ROOT / "lab/adopt" / one).is_file() for one in program.uses))
                 self.assertTrue((ROOT / f"docs/explanation/adopt-{name.replace('_', '-')}.md").is_file())
 
 

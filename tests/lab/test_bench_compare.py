@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/bench/compare: what it makes of rounds, a short run of a build with itself, what it refuses."""
+"""lab/run/compare: what it makes of rounds, a short run of a build with itself, what it refuses."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 KEY = ("pairs", "prudence 64 B", "ns_per_pair_wall")
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "lab"))
 from measure import compare  # noqa: E402 (the path comes first)
 
 
@@ -72,7 +72,7 @@ class Verdicts(unittest.TestCase):
 
 
 def run(*arguments):
-    return subprocess.run([ROOT / "tools/bench/compare", *arguments], text=True, timeout=100,
+    return subprocess.run([ROOT / "lab/run/compare", *arguments], text=True, timeout=100,
                           capture_output=True, env=dict(os.environ, PRUDENCE_BUILD_DIR=str(BUILD)))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (what makes results of measurements; none of it is in the library)
-"""tools/bench/growth: which curve it sees in points, a short run, its page, what it refuses."""
+"""lab/run/growth: which curve it sees in points, a short run, its page, what it refuses."""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tests/repo")]
 from measure import growth  # noqa: E402 (the path comes first)
 
 READERS = [1, 10, 100, 1000, 10000]
@@ -58,7 +58,7 @@ class Command(unittest.TestCase):
                 self.assertEqual(growth.main(["--quick", "--repeat", "1", "--axis",
                                            "idle-readers,caches", "--json", str(file)], BUILD), 0)
             rows = json.loads(file.read_text())["rows"]
-            subprocess.run([ROOT / "tools/bench/report", file], check=True, timeout=100,
+            subprocess.run([ROOT / "lab/run/report", file], check=True, timeout=100,
                            capture_output=True)
             self.assertIn("prudence_stats", file.with_suffix(".html").read_text())
         self.assertEqual(len(rows), 8)  # four figures along two axes

@@ -17,7 +17,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 BENCH, LOAD, WATCH = (BUILD / "bin" / name for name in (
     "prudence-bench", "prudence-malloc-load", "prudence-malloc-watch"))
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "lab"))
 from measure.malloc import listed, verdict, watch  # noqa: E402 (the path comes first)
 from measure.allocators import ALLOCATORS  # noqa: E402
 
@@ -88,7 +88,7 @@ class ShortRun(WithFolder):
         self.assertTrue(any(line["on_pareto_front"] for line in said["subjects"]))
 
     def check_page(self, result, patterns):
-        done = run(ROOT / "tools/bench/report", result)
+        done = run(ROOT / "lab/run/report", result)
         self.assertEqual(done.returncode, 0, done.stderr)
         page = result.with_suffix(".html").read_text()
         for name in ("jemalloc", "Pareto front", "<svg", "abacus", "nomalloc", *patterns):

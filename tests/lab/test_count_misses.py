@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/bench/count-misses without a boot: what its program counts as a hit, a refill and a grow, what it refuses, and the page that it writes."""
+"""lab/run/count-misses without a boot: what its program counts as a hit, a refill and a grow, what it refuses, and the page that it writes."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-TOOL = ROOT / "tools/bench/count-misses"
+TOOL = ROOT / "lab/run/count-misses"
 HEAD = "# Page\n\nBefore.\n\n<!-- measured -->\nold\n<!-- end -->\nAfter.\n"
 
 
@@ -27,7 +27,7 @@ class Program(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.program = Path(cls.folder.name, "misses")
-        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", ROOT / "programs/bench/misses/main.c", BUILD / "libprudence.a",
+        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", ROOT / "lab/bench/misses/main.c", BUILD / "libprudence.a",
                         "-lpthread", "-o", cls.program], check=True)
 
     def run_it(self, *arguments):

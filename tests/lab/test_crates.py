@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/test/crates with a cargo that is made up: it keeps finished steps, names those that fail or do not end, and writes the table of the page."""
+"""lab/run/crates with a cargo that is made up: it keeps finished steps, names those that fail or do not end, and writes the table of the page."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ import unittest.mock
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tools"))
+sys.path.append(str(ROOT / "lab"))
 from measure.crates import cargo, page, plan, run  # noqa: E402 (the path comes first)
 
 CRATES = (plan.Crate("one", "1.0.0", "seize", ("--lib",), 2, ("late",)), plan.Crate("two", "2.0.0", "crossbeam-epoch", (), 1))

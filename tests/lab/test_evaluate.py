@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (what makes results of measurements; none of it is in the library)
-"""reproduce/evaluate without long runs: refusals, the plan, figures from the output of programs, verdicts, kept and failed runs, questions to
+"""lab/reproduce/evaluate without long runs: refusals, the plan, figures from the output of programs, verdicts, kept and failed runs, questions to
 servers, its page as a browser lays it out."""
 
 import contextlib
@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "lab/reproduce"), str(ROOT / "tests/repo"), str(ROOT / "tools")]
 import chromium_view  # noqa: E402 (the path comes first)
 import debian_source  # noqa: E402
 import dns_load  # noqa: E402
@@ -390,7 +390,7 @@ class Report(unittest.TestCase):
     def make(self, folder, found):
         file = Path(folder) / "evaluate.json"
         file.write_text(json.dumps(found))
-        subprocess.run([ROOT / "tools/bench/report", file], check=True, capture_output=True, timeout=100)
+        subprocess.run([ROOT / "lab/run/report", file], check=True, capture_output=True, timeout=100)
         return file.with_suffix(".html"), file.with_suffix("")
 
     def test_page_and_tables(self):
@@ -469,7 +469,7 @@ class Report(unittest.TestCase):
             self.assertEqual((tables, after), ({"pairs": "old\n"}, page))
 
     def test_refuses_what_is_not_its_own(self):
-        done = subprocess.run([ROOT / "tools/bench/report", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run([ROOT / "lab/run/report", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("CMakePresets.json has no rows or runs of a measurement that there is a report of", done.stderr)
         with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):

@@ -18,7 +18,7 @@ DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
-EXAMPLES = ROOT / "examples"
+EXAMPLES = ROOT / "lab/examples"
 PAGES = ROOT / "docs/how-to"
 SOURCES = sorted(EXAMPLES.glob("*.c"))
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
@@ -45,14 +45,14 @@ class Pages(unittest.TestCase):
     def test_code_in_pages_is_of_the_program(self):
         for source in SOURCES:
             program, page = source.read_text(), page_of(source).read_text()
-            self.assertIn(f"(../../examples/{source.name})", page)
+            self.assertIn(f"(../../lab/examples/{source.name})", page)
             blocks = re.findall(r"^```c\n(.*?)^```", page, re.M | re.S)
             self.assertGreaterEqual(len(blocks), 2, page_of(source))
             for block in blocks:
                 self.assertIn(block, program, page_of(source).name)
 
     def test_lines_of_conversions_are_in_the_page(self):
-        self.assertIn("\n\n" + run(ROOT / "tools/bench/count-conversions") + "\n", (ROOT / "docs/explanation/patterns.md").read_text())
+        self.assertIn("\n\n" + run(ROOT / "lab/run/count-conversions") + "\n", (ROOT / "docs/explanation/patterns.md").read_text())
 
     def test_programs_are_short(self):
         for source in SOURCES:
@@ -148,9 +148,9 @@ class Programs(unittest.TestCase):
 
     def test_figures_are_written_into_the_pages(self):
         copy = Path(self.folder.name) / "copy"
-        shutil.copytree(EXAMPLES, copy / "examples")
+        shutil.copytree(EXAMPLES, copy / "lab/examples")
         shutil.copytree(PAGES, copy / "docs/how-to")
-        run(ROOT / "tools/bench/examples", self.ways["CMake"], "1", "--root", copy, env=self.environment)
+        run(ROOT / "lab/run/examples", self.ways["CMake"], "1", "--root", copy, env=self.environment)
         for source in SOURCES:
             before, after = (page_of(source, root).read_text().splitlines() for root in (ROOT, copy))
             new = "".join(line for line in after if line not in before)

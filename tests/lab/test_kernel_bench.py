@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "lab"))
 from measure import kernel, kernel_verdict  # noqa: E402 (the path comes first)
 
 WHERE = {"kernel": "6.1", "boot": "icount"}
@@ -129,7 +129,7 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             lines = Path(folder, "kernel.lines")
             lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
-            said = subprocess.run([ROOT / "tools/bench/report", lines], check=True, capture_output=True, text=True, timeout=100).stdout
+            said = subprocess.run([ROOT / "lab/run/report", lines], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: list(csv.reader(path.read_text().splitlines())) for path in lines.with_suffix("").iterdir()}
         self.assertIn("most for objects of 4,096 bytes, beside call_rcu", said)
         self.assertIn(["Figure 3", "with call_rcu memory grows until it runs out", FAILS], [row[:3] for row in tables["6-1-findings-of-figure-3-icount"]])

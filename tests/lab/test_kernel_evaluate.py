@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (what makes results of measurements; none of it is in the library)
-"""reproduce/kernel-evaluate without a boot: what it refuses, reading what a guest prints, going on after an interruption, verdicts, its report."""
+"""lab/reproduce/kernel-evaluate without a boot: what it refuses, reading what a guest prints, going on after an interruption, verdicts, its report."""
 
 import contextlib
 import copy
@@ -21,7 +21,7 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "lab/reproduce"), str(ROOT / "tests/repo")]
 from measure import keep  # noqa: E402 (the path comes first)
 from experiments.kernel_evaluate import figures, page, plan, run as evaluate, verdict  # noqa: E402
 
@@ -461,7 +461,7 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "evaluate.json"
             file.write_text(json.dumps(document))
-            text = subprocess.run([ROOT / "tools/bench/report", file], check=True, capture_output=True, text=True, timeout=100).stdout
+            text = subprocess.run([ROOT / "lab/run/report", file], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: [" | ".join(row) for row in csv.reader(path.read_text().splitlines())] for path in file.with_suffix("").iterdir()}
             page = file.with_suffix(".html").read_text()
 
@@ -491,7 +491,7 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "other.json"
             file.write_text(json.dumps({"program": "prudence-bench", "runs": []}))
-            done = subprocess.run([ROOT / "tools/bench/report", file], capture_output=True, text=True, check=False)
+            done = subprocess.run([ROOT / "lab/run/report", file], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("there is a report of", done.stderr)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (what makes results of measurements; none of it is in the library)
-"""tools/bench/report of prudence-bench, and tools/bench/all: the legend covers no curve, the table is not cut, versions are whole, a busy machine
+"""lab/run/report of prudence-bench, and lab/run/all: the legend covers no curve, the table is not cut, versions are whole, a busy machine
 is named, the summary's tables are CSV files too, and a part that does not exist is refused."""
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tests/repo")]
 import chromium_view  # noqa: E402 (the path comes first)
 from measure import bench  # noqa: E402
 
@@ -84,7 +84,7 @@ class Page(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         file = Path(folder.name) / "endurance.json"
         file.write_text(json.dumps(document([row(subject) for subject in SUBJECTS], 0.8)))
-        done = subprocess.run([ROOT / "tools/bench/report", file], check=True, capture_output=True, text=True, timeout=100)
+        done = subprocess.run([ROOT / "lab/run/report", file], check=True, capture_output=True, text=True, timeout=100)
         self.page, self.said = file.with_suffix(".html"), done.stderr
 
     def test_warns_and_is_not_cut_at_1200_pixels(self):
@@ -104,7 +104,7 @@ class Summary(unittest.TestCase):
                    (("prudence-free", 0.97, "fence-free"), ("urcu+glibc", 1.03, "–"), ("prudence-fenced", 51.0, "fenced"), ("urcu-mb+glibc", 50.0, "–"))]
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "readers.json").write_text(json.dumps(document(readers)))
-            page = subprocess.run([ROOT / "tools/bench/report", folder], check=True, capture_output=True, text=True, timeout=100).stdout
+            page = subprocess.run([ROOT / "lab/run/report", folder], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: path.read_text() for path in Path(folder, "summary").iterdir()}
         self.assertEqual(set(tables), {"targets", "readers"})
         self.assertIn("## Reader lock + unlock, ns\n\n| writers | subject | mode | ns |\n|---|---|---|---|\n| 0 | prudence-free | fence-free | 0.97 |\n", page)
@@ -122,7 +122,7 @@ class Summary(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for part, rows in parts.items():
                 Path(folder, f"{part}.json").write_text(json.dumps(document(rows)))
-            subprocess.run([ROOT / "tools/bench/report", folder], check=True, capture_output=True, timeout=100)
+            subprocess.run([ROOT / "lab/run/report", folder], check=True, capture_output=True, timeout=100)
             lines = Path(folder, "summary/reading.csv").read_text().splitlines()
         self.assertEqual(lines[1], "hazard,,1.50,–,5.00,6.00,40.00,100.0")
 
@@ -131,7 +131,7 @@ class Summary(unittest.TestCase):
         rows = [row("floor-loop", cpu=0.4) | {"order": "tight", "rounds": 9, "by_plain": {"single": ratio}}]
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "floors.json").write_text(json.dumps(document(rows)))
-            subprocess.run([ROOT / "tools/bench/report", folder], check=True, capture_output=True, timeout=100)
+            subprocess.run([ROOT / "lab/run/report", folder], check=True, capture_output=True, timeout=100)
             lines = Path(folder, "summary/floors.csv").read_text().splitlines()
         self.assertEqual(lines, ['order,bytes,subject,batch,ns CPU,"÷ plain, one at a time","÷ plain, batches of 1,024",rounds',
                                  'tight,512,floor-loop,1,0.40,"0.75 [0.70, 0.81]",–,9'])
@@ -139,7 +139,7 @@ class Summary(unittest.TestCase):
 
 class Bench(unittest.TestCase):
     def call(self, *arguments):
-        return subprocess.run([ROOT / "tools/bench/all", *arguments], capture_output=True, text=True, timeout=100, check=False)
+        return subprocess.run([ROOT / "lab/run/all", *arguments], capture_output=True, text=True, timeout=100, check=False)
 
     def test_help_measures_nothing(self):
         for word in ("--help", "-h"):
@@ -155,7 +155,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.stdout, "")
 
     def test_every_part_is_known(self):
-        text = (ROOT / "tools/bench/all").read_text()
+        text = (ROOT / "lab/run/all").read_text()
         known = text.partition("known=(")[2].partition(")")[0].split()
         measured = [line.split()[1] for line in text.splitlines() if line.startswith(("measure ", "run "))]
         self.assertEqual(set(measured), set(known))

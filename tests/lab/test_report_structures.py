@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (what makes results of measurements; none of it is in the library)
-"""tools/bench/structures and its report: when a goal is reached, missed or undecided, and by how much; a short run of
+"""lab/run/structures and its report: when a goal is reached, missed or undecided, and by how much; a short run of
 each family, and its page; what peers find is what there is; what they refuse."""
 
 import contextlib
@@ -16,10 +16,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-REPORT = ROOT / "tools/bench/report"
+REPORT = ROOT / "lab/run/report"
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tests/repo")]
 from measure.structures import plan, run, verdict  # noqa: E402 (the path comes first)
 
 

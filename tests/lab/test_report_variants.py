@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (what makes results of measurements; none of it is in the library)
-"""tools/bench/report of prudence-variants: when a finding holds, does not, or is undecided; how lines are counted; a short run and its
+"""lab/run/report of prudence-variants: when a finding holds, does not, or is undecided; how lines are counted; a short run and its
 page."""
 
 import json
@@ -14,9 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-REPORT = ROOT / "tools/bench/report"
+REPORT = ROOT / "lab/run/report"
 
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "lab/reproduce"), str(ROOT / "tests/repo")]
 from experiments.variants import sources, verdict  # noqa: E402 (the path comes first)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from preload import ld_preload  # noqa: E402 (the path comes first)
 TOOL = BUILD / "bin/prudence-latent"
 SOURCE = Path(__file__).resolve().parent / "program_waits.c"
 FLAVOURS = {"memb": (["-DRCU_MEMBARRIER"], "-lurcu"), "mb": (["-DRCU_MB"], "-lurcu-mb"), "signal": (["-DRCU_SIGNAL"], "-lurcu-signal"),

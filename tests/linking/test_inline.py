@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC, STATIC = (BUILD / name for name in ("libprudence.so", "libprudence-malloc.so", "libprudence.a"))
 INTERNAL = BUILD / "tests/libprudence_internal.a"  # the same objects, with the names that files share
 INTERNAL_HEADERS = [f"-I{ROOT}/{folder}" for folder in ("src", "src/core", "src/core/os/posix", "src/core/gp/user")]

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC = BUILD / "libprudence.so", BUILD / "libprudence-malloc.so"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
 MEMBERS = {"library", "tables", "shortterm", "urcu"}

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -14,6 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from preload import ld_preload  # noqa: E402 (the path comes first)
 MALLOC = BUILD / "libprudence-malloc.so"
 CONTENT = b"MAGIC-HEADER-OF-A-DATABASE, page 0 and more bytes than any message has" * 20
 NOTICE = "prudence: unknown option 'nonsense'"
@@ -127,7 +130,7 @@ class Notices(unittest.TestCase):
         for options, written in ((self.options(), True), ("", False)):
             self.report.unlink(missing_ok=True)
             done = subprocess.run(["/usr/bin/python3", "-c", code], timeout=100,
-                                  env={**os.environ, "LD_PRELOAD": str(MALLOC), "PRUDENCE_OPTIONS": options})
+                                  env={**os.environ, "LD_PRELOAD": ld_preload(MALLOC), "PRUDENCE_OPTIONS": options})
             self.assertEqual(done.returncode, 0)
             self.assertEqual(self.file.read_bytes(), CONTENT)
             self.assertEqual(self.report.exists() and "RTLD_DEEPBIND is dropped" in self.report.read_text(), written)
@@ -136,7 +139,7 @@ class Notices(unittest.TestCase):
         code = ("import os, ctypes; [os.close(fd) for fd in (0, 1, 2)]\n"
                 f"[os.open('/dev/null', os.O_RDONLY) for i in range(2)]; assert os.open('{self.file}', os.O_RDWR) == 2\n"
                 "ctypes.CDLL(None).free(ctypes.c_void_p(4096))\n")
-        done = subprocess.run(["/usr/bin/python3", "-c", code], timeout=100, env={**os.environ, "LD_PRELOAD": str(MALLOC)})
+        done = subprocess.run(["/usr/bin/python3", "-c", code], timeout=100, env={**os.environ, "LD_PRELOAD": ld_preload(MALLOC)})
         self.assertEqual(done.returncode, -signal.SIGABRT)
         self.assertEqual(self.file.read_bytes(), CONTENT)
 

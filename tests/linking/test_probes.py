@@ -25,7 +25,7 @@ ROOT = HERE.parents[1]
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from preload import ld_preload  # noqa: E402 (the path comes first)
 MALLOC = BUILD / "libprudence-malloc.so"
 # No thread of the library: one that meets a breakpoint as the process ends is lost to gdb, and so is what it has done.
 OPTIONS = "stall_timeout=20ms,wait_max=30ms,latent_limit=1M,limit=48M,decay=0,background=0"

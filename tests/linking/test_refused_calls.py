@@ -12,6 +12,7 @@ import re
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools"))
+from preload import ld_preload  # noqa: E402 (the path comes first)
 MALLOC = BUILD / "libprudence-malloc.so"
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 PLANS = 10**6 if DEEP else 20 # of each program
@@ -51,9 +54,9 @@ class Refused(unittest.TestCase):
     def start(self, which, before=(), **arguments):
         """Runs the program; `before` is the command that runs it. Only the program has our malloc."""
         names = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PRUDENCE_OPTIONS")}
-        preload = ["env", f"LD_PRELOAD={MALLOC}"] if which == "preloaded" else []
+        preload = ["env", f"LD_PRELOAD={ld_preload(MALLOC)}"] if which == "preloaded" else []
         if before and preload:
-            before, preload = [*before, "-E", f"LD_PRELOAD={MALLOC}"], []
+            before, preload = [*before, "-E", f"LD_PRELOAD={ld_preload(MALLOC)}"], []
         return subprocess.run([*map(str, before), *preload, self.programs[which]], env=names, timeout=100,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **arguments)
 

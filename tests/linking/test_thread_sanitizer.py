@@ -128,7 +128,7 @@ class ThreadSanitizer(unittest.TestCase):
         self.assertEqual({name for name in macros if not re.search(rf"\b{name}\(", text)}, set())
 
     def test_the_examples(self):
-        examples = [source for source in sorted((ROOT / "examples").glob("*.c")) if "dlopen" not in source.read_text()]
+        examples = [source for source in sorted((ROOT / "lab/examples").glob("*.c")) if "dlopen" not in source.read_text()]
         self.assertGreater(len(examples), 10)
         for source in examples if DEEP else examples[::3]:
             # gcc says that it does not see fences; what stands beside those of the examples is atomic.

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 sys.path.insert(0, str(ROOT / "tools"))
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from preload import ld_preload  # noqa: E402 (the path comes first)
 PROGRAM = BUILD / "bin/preload_program_faults"
 LIBRARY = BUILD / "libprudence-malloc.so"
 CAUGHT, NO_EFFECT, MISSED, ABSENT = "caught", "no effect", "missed", "-"

@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", HERE.parents[1] / "build"))
 sys.path.insert(0, str(HERE.parents[1] / "tools"))
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from preload import ld_preload  # noqa: E402 (the path comes first)
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 MALLOC, PRUDENCE = BUILD / "libprudence-malloc.so", BUILD / "libprudence.so"
 CC = os.environ.get("CC", "cc")

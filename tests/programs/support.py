@@ -27,7 +27,7 @@ import time
 import unittest
 from pathlib import Path
 
-from measure.preload import make_folder
+from preload import make_folder
 
 ALLOCATION = ("malloc calloc realloc free posix_memalign aligned_alloc memalign valloc pvalloc "
               "malloc_usable_size").split()

@@ -46,7 +46,7 @@ def measured(read):
 
 README, CHANGES = "README.md", "CHANGELOG.md"
 RESULTS, EVALUATE, DATA = "docs/results.md", "docs/results-evaluate.md", "docs/results/data"
-PLAN = "reproduce/experiments/evaluate/plan.py"
+PLAN = "lab/reproduce/experiments/evaluate/plan.py"
 MALLOC, THROUGHPUT = f"{DATA}/bench/malloc.csv", f"{DATA}/kernel-evaluate/throughput.csv"
 
 

@@ -99,6 +99,10 @@ class Layers(Check):
         for part in ("guard/check.h", "process/stats.h", "toolkit/domains/srcu.h", "tables/hash.h", "shortterm/scm.h", "whole/parts.h"):
             self.breaks("src/core/heap/heap.c", f'#include "{part}"')
 
+    def test_include_of_the_library_in_a_program(self):
+        for name in "programs/watch/top.c", "lab/bench/pairs.c":
+            self.breaks(name, '#include "slab/slab.h"')
+
     def test_include_of_the_os_shim_from_base(self):
         self.breaks("src/core/base/bits.h", '#include "page.h"')
 
@@ -419,9 +423,9 @@ class Docs(Check):
     def test_code_that_nothing_compiles(self):
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```c\nint n = half(2); /* one */\n...\nreturn n;\n```\n")
         self.fails("check-docs", f"{self.PAGE}:5:", "nothing compiles", "1 failures")
-        self.write("examples/half.c", MIT + "int main(void)\n{\n    int n = half(2);\n    n -= 1;\n    return n;\n}\n")
+        self.write("lab/examples/half.c", MIT + "int main(void)\n{\n    int n = half(2);\n    n -= 1;\n    return n;\n}\n")
         self.passes("check-docs")
-        self.write("examples/half.c", MIT + "int main(void)\n{\n    int n = half(2);\n    return 0;\n}\n")
+        self.write("lab/examples/half.c", MIT + "int main(void)\n{\n    int n = half(2);\n    return 0;\n}\n")
         self.fails("check-docs", "1 failures")
 
     def test_code_of_rust_that_nothing_compiles(self):
@@ -520,7 +524,7 @@ class Prose(Check):
         self.fails("check-prose", "src/core/slab/slab.c:", "more than 100 columns")
 
     def test_comments_of_tests_have_rates_of_their_own(self):
-        for folder in "tests", "programs", "examples":
+        for folder in "tests", "programs", "lab/examples":
             name = f"{folder}/one.c"
             comments = "/* What the one thread of the process does to it. */\n"
             self.write(name, MIT + 2 * comments)

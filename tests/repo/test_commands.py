@@ -38,12 +38,12 @@ class Commands(unittest.TestCase):
         self.assertEqual([(str(page), found[1]) for page, found in named if found[1] not in TARGETS], [])
 
     def test_pages_name_programs_that_there_are(self):
-        named = list(commands(r"(?<![\w/-])((?:tools|reproduce)/[a-z/_-]*[a-z](?:\.[a-z]+)?)(?![\w/*<-])"))
+        named = list(commands(r"(?<![\w/-])((?:tools|lab)/[a-z/_-]*[a-z](?:\.[a-z]+)?)(?![\w/*<-])"))
         self.assertGreater(len(named), 100)
         self.assertEqual([(str(page), found[1]) for page, found in named if not (ROOT / found[1]).exists()], [])
 
     def test_readmes_name_every_program(self):
-        for folder, page in [(f"tools/{kind}", "tools") for kind in ("bench", "check", "kernel", "release", "site", "test")] + [("reproduce", "reproduce")]:
+        for folder, page in [(f"tools/{kind}", "tools") for kind in ("check", "kernel", "release", "site", "test")] + [("lab/run", "lab"), ("lab/reproduce", "lab/reproduce")]:
             words = set(re.findall(r"`([^`]+)`", (ROOT / page / "README.md").read_text()))
             missing = {name for name in programs(folder) if not words & {name, re.sub(r"-.*", "-*", name)}}
             self.assertEqual(missing, set(), f"{page}/README.md")

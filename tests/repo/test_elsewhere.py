@@ -3,6 +3,7 @@
 """Tools run where others work: in a folder whose path has a space, in another language, with a CDPATH, with a home that cannot be written."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path[:0] = [str(ROOT / folder) for folder in ("tools", "programs/latent", "programs/watch", "programs/advise")]
-from measure.preload import ld_preload, plain_base  # noqa: E402 (the path comes first)
+from preload import ld_preload, plain_base  # noqa: E402 (the path comes first)
 from prudence_advise import machine, record  # noqa: E402
 from prudence_latent import run  # noqa: E402
 
@@ -42,7 +43,7 @@ class Elsewhere(unittest.TestCase):
         self.assertEqual(self.run_there("bash", "-c", "echo i | grep -c '[a-z]'").stdout, "0\n")
 
     def test_tools_run(self):
-        for command in (("make", "-s", "help"), ("tools/check/symbols", BUILD / "libprudence.so"), ("tools/bench/all", "--help")):
+        for command in (("make", "-s", "help"), ("tools/check/symbols", BUILD / "libprudence.so"), ("lab/run/all", "--help")):
             with self.subTest(command):
                 here = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 there = self.run_there(*command)
@@ -103,6 +104,13 @@ class Preloaded(unittest.TestCase):
             other = self.apart / "other.so"
             other.symlink_to(self.library)
             self.served(ld_preload(other))
+
+    def test_every_test_asks_for_a_path_that_the_loader_takes(self):
+        """A built library stands where the sources are, perhaps in "my programs"."""
+        built = re.compile(r"LD_PRELOAD[=:'\"].*\b(BUILD|MALLOC|SHARED|LIBRARY)\b")
+        wrong = [f"{path.relative_to(ROOT)}: {line.strip()}" for folder in ("tests", "tools", "lab") for path in (ROOT / folder).rglob("*.py")
+                 for line in path.read_text().splitlines() if built.search(line) and "ld_preload(" not in line]
+        self.assertEqual(wrong, [])
 
     def test_by_programs(self):
         for preloadable in run.preloadable, record.preloadable:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from measure.preload import plain_base  # noqa: E402 (the path comes first)
+from preload import plain_base  # noqa: E402 (the path comes first)
 
 FETCH = 'folder=$PWD/build/kernel/$1; mkdir -p "$folder"; echo 6.1.0 >"$folder/release"; echo "$folder"'
 BOOT = 'echo "$TIMEOUT" >"$(dirname "$CONSOLE")/timeout"; echo booted >"$CONSOLE"; cat said; echo "# ${APPEND##*gp_preinit_delay=1 }"'

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from measure.preload import plain_base  # noqa: E402 (the path comes first)
+from preload import plain_base  # noqa: E402 (the path comes first)
 
 SETUP = Path(__file__).resolve().parents[2] / "tools/setup"
 

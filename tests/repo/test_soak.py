@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 sys.path[:0] = str(ROOT / "tools"), str(ROOT / "tools/test")
-from measure.preload import ld_preload  # noqa: E402 (the path comes first)
+from preload import ld_preload  # noqa: E402 (the path comes first)
 from soaking import plan, runs, totals  # noqa: E402
 
 PATIENCE = 60  # seconds until a test gives up; none waits for it if all is well

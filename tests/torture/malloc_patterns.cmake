@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # The patterns of prudence-bench malloc on prudence_malloc(), in every build: under a sanitizer nothing
 # can be preloaded. The blocks of the patterns are all that goes through these names.
-file(GLOB patterns CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/programs/bench/malloc/*.c)
+file(GLOB patterns CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lab/bench/malloc/*.c)
 list(FILTER patterns EXCLUDE REGEX "/(watch|block)\\.c$")
-add_library(torture_malloc_block OBJECT ${PROJECT_SOURCE_DIR}/programs/bench/malloc/block.c)
+add_library(torture_malloc_block OBJECT ${PROJECT_SOURCE_DIR}/lab/bench/malloc/block.c)
 target_compile_definitions(torture_malloc_block PRIVATE malloc=prudence_malloc
     realloc=prudence_realloc free=prudence_free)
 add_executable(torture_malloc ${patterns} $<TARGET_OBJECTS:torture_malloc_block>)

@@ -14,6 +14,7 @@ import threading
 import unittest
 
 from watching import BUILD, Case, until
+from preload import ld_preload
 from prudence_watch import ask, bounds
 from prudence_watch.figures import Watch
 from prudence_watch.process import Process
@@ -156,7 +157,7 @@ class Ask(Case):
 
     def test_malloc(self):
         """Two copies: each has its own options, and acts for itself."""
-        watched = self.storming(before=("env", f"LD_PRELOAD={BUILD}/libprudence-malloc.so"))
+        watched = self.storming(before=("env", f"LD_PRELOAD={ld_preload(BUILD / 'libprudence-malloc.so')}"))
         watched.ask("more 1")
         said = self.inspect(watched, "set", "stall_trace", "1", "--wait", "100ms")
         self.assertEqual(len(said.splitlines()), 2)

@@ -4,6 +4,7 @@
 """What a process says of itself may be a lie: the tools then say in one line what cannot be so, in bounded time and memory. A process is taken by its name
 only if it is the user's own. No name reaches a terminal, a row or a metric with what these would obey."""
 
+import contextlib
 import csv
 import io
 import json
@@ -40,9 +41,8 @@ class Forged(Case):
 
     def sampled(self, figures, **instead):
         with forged.exported(forged.description(figures, **instead)):
-            process = processes.Process(os.getpid())
-            self.addCleanup(process.close)
-            return Source(Watch(process)).sample()
+            with contextlib.closing(processes.Process(os.getpid())) as process:
+                return Source(Watch(process)).sample()
 
     def refused(self, message, figures=None, **instead):
         with self.assertRaisesRegex(WatchError, rf"^process {os.getpid()} \(.*\): .*{message}") as caught:

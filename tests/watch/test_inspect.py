@@ -15,6 +15,7 @@ import unittest
 from pathlib import Path
 
 from watching import BUILD, ROOT, TOP, Case, until
+from preload import ld_preload
 from prudence_watch import core as cores
 
 INSPECT = BUILD / "bin/prudence-inspect"
@@ -129,7 +130,7 @@ class Inspect(Case):
                 self.assert_routes(self.inspect("--core", self.core_of(watched), "caches"))
 
     def test_two_copies(self):
-        watched = self.start(before=("env", f"LD_PRELOAD={BUILD}/libprudence-malloc.so"))
+        watched = self.start(before=("env", f"LD_PRELOAD={ld_preload(BUILD / 'libprudence-malloc.so')}"))
         watched.ask("keep 5")
         said = self.inspect("--pid", watched.pid, "caches")
         self.assertEqual(len(re.findall(r"(?m)^caches of copy \d of the library", said)), 2)

@@ -130,7 +130,7 @@ class Profile(Tools):
         for kind, function in (("inuse_space", "leaks_some"), ("alloc_space", "uses_much"), ("latent_space", "storms")):
             # The first time go builds pprof.
             done = subprocess.run(["go", "tool", "pprof", "-top", f"-sample_index={kind}", out], text=True, capture_output=True,
-                                  timeout=10 * PATIENCE, check=True, env=os.environ | {"PPROF_TMPDIR": str(self.folder)})
+                                  timeout=10 * PATIENCE, check=True, env=os.environ | {name: str(self.folder) for name in ("HOME", "PPROF_TMPDIR")})
             first = next(line for line in done.stdout.splitlines() if "%" in line and "Showing" not in line and "flat%" not in line)
             self.assertTrue(first.endswith(f" {function}"), done.stdout)
 

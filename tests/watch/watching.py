@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 TOP, STAT = BUILD / "bin/prudence-top", BUILD / "bin/prudence-stat"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "programs/watch"))
+sys.path[:0] = [str(ROOT / "programs/watch"), str(ROOT / "tools")]
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell: the tools would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)

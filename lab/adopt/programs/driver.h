@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What drivers in adopt/programs have in common: readings of their own process, and random numbers. */
+/* What the drivers here have in common: readings of their own process, and random numbers. */
 #ifndef ADOPT_DRIVER_H
 #define ADOPT_DRIVER_H
 

@@ -37,7 +37,7 @@ class Server(dns_server.Server):
 class Knot(Program):
     name, title, package, mark = "knot", "Knot DNS", "knot", "configure.ac"
     packages = ("libgnutls28-dev", "liblmdb-dev", "libedit-dev", "liburcu-dev", "pkg-config", "dnsperf")
-    uses = (*dns_server.USES, "../tools/urcu_knot.py")
+    uses = (*dns_server.USES, "../../tools/urcu_knot.py")
     before = ("An update copies the parts of the zone's trie that it changes; call_rcu frees the old ones and lets the next update begin. Memory comes "
               "from malloc, which is trimmed each 10 MB of zones.")
     after = "The zone's tries, nodes and arrays come from our caches, old tries are deferred at once, nothing is trimmed; call_rcu is our drop-in's."

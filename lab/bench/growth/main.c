@@ -2,7 +2,7 @@
 /*
  * prudence-growth AXIS VALUE: the cost of a pair, a grace period and prudence_stats, and the
  * resident memory, with VALUE readers, caches, live objects or writers. Each process measures one
- * point, and prints one line of JSON. tools/bench/growth runs all points and draws the curves.
+ * point, and prints one line of JSON. lab/run/growth runs all points and draws the curves.
  *
  * A pair costs CPU time of the writers, because with more threads than CPUs wall time would show no
  * more than that. Grace periods and prudence_stats are timed one by one, after the writers have

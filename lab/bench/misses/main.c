@@ -2,7 +2,7 @@
 /*
  * The cost of an allocation that is a hit, that refills the object cache, that grows the slab cache
  * (section 3.3 of the paper: a refill costs 4 times a hit, a grow 14 times). Meant for an emulated
- * CPU whose time-stamp counter counts instructions, as tools/bench/count-misses boots it.
+ * CPU whose time-stamp counter counts instructions, as lab/run/count-misses boots it.
  *
  *     misses SIZE OBJECTS      prints one line of JSON
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! A workload on a crate, `program NAME`: prints the CPU time of an operation in ns, the peak of resident
-//! memory in MB, and operations a second. tools/test/crates builds this twice, with the crates as they are
+//! memory in MB, and operations a second. lab/run/crates builds this twice, with the crates as they are
 //! and with ours in the place of what they use, and runs both in turns.
 //!
 //! Two threads, each with half of the operations: three lookups for each replacement of a value. Values

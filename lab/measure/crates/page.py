@@ -66,7 +66,7 @@ def put_into(document, docs):
     data.parent.mkdir(parents=True, exist_ok=True)
     with data.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([COLUMNS, *found])
-    said = (f"Measured by `tools/test/crates --into docs` on {document['date'][:10]} at {document['commit']} ({document['machine']}; "
+    said = (f"Measured by `lab/run/crates --into docs` on {document['date'][:10]} at {document['commit']} ({document['machine']}; "
             f"{document['rustc']}; {document['rounds']} rounds).\n")
     page = place.read_text()
     place.write_text(PLACE.sub(lambda _: f"{table(found)}\n{said}", page))

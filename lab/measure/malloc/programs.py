@@ -30,7 +30,7 @@ class Tools:
         self.load = self.build / "bin/prudence-malloc-load"
         self.watch = self.build / "bin/prudence-malloc-watch"
         self.inputs = self.build / "malloc-inputs"
-        self.scripts = Path(__file__).resolve().parents[3] / "programs/bench/malloc/programs"
+        self.scripts = Path(__file__).resolve().parents[3] / "lab/bench/malloc/programs"
 
 
 def figures(cost):

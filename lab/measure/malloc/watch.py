@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ..preload import ld_preload
+from preload import ld_preload
 
 
 class Failed(Exception):

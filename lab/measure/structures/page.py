@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page and tables of tools/bench/structures, with a picture for each family, FILE-FAMILY.svg and .png."""
+"""The page and tables of lab/run/structures, with a picture for each family, FILE-FAMILY.svg and .png."""
 
 import statistics
 

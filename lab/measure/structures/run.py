@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line of tools/bench/structures: parts one after the other, into one document."""
+"""The command line of lab/run/structures: parts one after the other, into one document."""
 
 import json
 import subprocess

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 ACDC = BUILD / "bin/acdc"
 ALL_MODELS = [["persistent"], ["none"], ["deferred"], ["deferred", "--reclaimer=liburcu"],

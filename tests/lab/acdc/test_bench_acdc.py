@@ -17,11 +17,11 @@ import types
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-BENCH, REPORT = ROOT / "reproduce/bench-acdc", ROOT / "tools/bench/report"
+BENCH, REPORT = ROOT / "lab/reproduce/bench-acdc", ROOT / "lab/run/report"
 
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "lab/reproduce")]
 from measure import keep as kept, statistics  # noqa: E402 (the path comes first)
 from experiments.acdc import keep, plan, run as measuring, verdict  # noqa: E402
 from experiments.acdc.rounds import Measuring, Point  # noqa: E402

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 8
-"""tools/bench/count-cache-misses: misses go to whoever's code has them; two counts of the same are nearly equal;
+"""lab/run/count-cache-misses: misses go to whoever's code has them; two counts of the same are nearly equal;
 what a process does once is left out; and what cannot be counted is said."""
 
 import collections
@@ -16,9 +16,9 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-TOOL = ROOT / "tools/bench/count-cache-misses"
+TOOL = ROOT / "lab/run/count-cache-misses"
 loader = importlib.machinery.SourceFileLoader("count_cache_misses", str(TOOL))
 sys.dont_write_bytecode = True
 count = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
@@ -33,7 +33,7 @@ fn=expired_take
 fl=/home/prudence/src/core/slab/node.c
 fn=refill
 20 100 0 0 9 5 0 8 4 3
-fl=/home/prudence/programs/acdc/mutator.c
+fl=/home/prudence/lab/acdc/mutator.c
 30 100 0 0 9 7 7 8 0 0
 fl=./string/memset.S
 fn=memset

@@ -87,7 +87,7 @@ struct rte_rcu_qsbr *storm_readers(void)
     return readers;
 }
 
-/* -------------------------------------------------------------------------------------- traffic */
+/* ----------------------------------------------------------------------------------- traffic */
 
 static int port_of(uint32_t ip)
 {
@@ -141,7 +141,7 @@ static uint16_t send_checked(uint16_t port, uint16_t queue, struct rte_mbuf **pa
     return count;
 }
 
-/* -------------------------------------------------------------------------------------- updates */
+/* ----------------------------------------------------------------------------------- updates */
 
 static void record(struct load *load, uint64_t begin)
 {
@@ -274,7 +274,7 @@ void storm_start(void)
         die("no control thread");
 }
 
-/* --------------------------------------------------------------------------------------- the end */
+/* ------------------------------------------------------------------------------------ the end */
 
 static double p999_us(struct load *load)
 {

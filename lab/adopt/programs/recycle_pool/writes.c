@@ -71,7 +71,7 @@ struct thread {
     uint32_t times[CLASSES]; /* of timed writes */
 };
 
-/* ------------------------------------------------------------------------------------- helpers */
+/* ---------------------------------------------------------------------------------- helpers */
 
 static void die(const char *what, int error)
 {
@@ -131,7 +131,7 @@ static void pin(bool last)
         die("sched_setaffinity", errno);
 }
 
-/* ------------------------------------------------------------------------------ reading, writing */
+/* --------------------------------------------------------------------------- reading, writing */
 
 /* Finds LOOKS versions, and sees at the end of the request that they are still the same. */
 static void serve(struct thread *self)
@@ -259,7 +259,7 @@ static void retire_blocks(void)
     }
 }
 
-/* ----------------------------------------------------------------------------------- the loads */
+/* -------------------------------------------------------------------------------- the loads */
 
 struct steady {
     double writes_s, cpu_ns, p999_us, peak_mb, drift_mb, paused_percent;
@@ -461,7 +461,7 @@ static void endure(double seconds, double per_second)
     finish(readers);
 }
 
-/* ---------------------------------------------------------------------------------------- checks */
+/* ------------------------------------------------------------------------------------- checks */
 
 static void say(const char *name, bool good, const char *why)
 {

@@ -11,7 +11,7 @@ from measure.arguments import Parser
 from measure.command import Progress, now
 from measure.malloc import programs
 from measure.malloc.run import environment_now, skip
-from measure.preload import ld_preload
+from preload import ld_preload
 from . import keep, plan, verdict
 from .rounds import Measuring, Point
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page and tables of reproduce/evaluate: the paper's section 5, and applications that defer.
+"""The page and tables of lab/reproduce/evaluate: the paper's section 5, and applications that defer.
 
 With --into, DOCS/results/data/evaluate/TABLE.csv are replaced, for each part that FILE has every subject of; if FILE has all parts, also tables about
 several parts and the table of DOCS/results-evaluate.md. Text is not changed."""

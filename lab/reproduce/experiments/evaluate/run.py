@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line of reproduce/evaluate: rounds over all parts, one document of all runs."""
+"""The command line of lab/reproduce/evaluate: rounds over all parts, one document of all runs."""
 
 import functools
 import hashlib
@@ -12,7 +12,7 @@ from pathlib import Path
 from measure import allocators, keep, report
 from measure.arguments import Parser
 from measure.command import ROOT, commit, now
-from measure.preload import ld_preload
+from preload import ld_preload
 from . import plan, servers
 
 

@@ -76,7 +76,7 @@ class Servers:
             return "dnsperf is not installed (tools/setup --programs)"
         source = self.source(name, side)
         if not source or not (source / SERVERS[name].real).exists():
-            return self.problems.get((name, side), "it is not built (reproduce/evaluate --build-servers)")
+            return self.problems.get((name, side), "it is not built (lab/reproduce/evaluate --build-servers)")
         return None
 
     # -------------------------------------------------------------------------------------------------------- building

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page and tables of reproduce/kernel-evaluate: the paper's Figures 7 to 13."""
+"""The page and tables of lab/reproduce/kernel-evaluate: the paper's Figures 7 to 13."""
 
 import re
 import statistics

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command line of reproduce/kernel-evaluate: kernels, disks, one boot for each run, one document of all runs.
+"""The command line of lab/reproduce/kernel-evaluate: kernels, disks, one boot for each run, one document of all runs.
 
 A finished run is kept in FOLDER/runs with what it depends on (kernel, load, program). A run whose file fits is not made again."""
 

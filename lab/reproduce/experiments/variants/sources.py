@@ -4,8 +4,8 @@
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-FOLDER = "programs/bench/variants"
+ROOT = Path(__file__).resolve().parents[4]
+FOLDER = "lab/bench/variants"
 # The variant's own file, and what it cannot do without; the first is no other variant's.
 FILES = {
     "induced": ("induced.c", ("runs.c",)), "batch": ("batch.c", ("induced.c", "runs.c")), "taskq": ("taskq.c", ("runs.c",)),

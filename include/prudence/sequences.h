@@ -53,6 +53,29 @@
  */
 #define PRUDENCE_INLINE_LAYOUT 3
 
+/*
+ * The words of a CPU's line that the sequences know, by offset in the assembly and by name here.
+ * They are the first ones of the library's own line (os/posix/os_percpu.h).
+ */
+#define PRUDENCE_LINE_WORDS                                                                        \
+    uintptr_t owner;      /*  0: 0, or the owner's token */                                        \
+    uint64_t stack_word;  /*  8: pops << 16 | objects on the stack */                              \
+    void **pop_from;      /* 16: `stack`; only NULL if closed or without a stack */                \
+    uint64_t stack_limit; /* 24: most objects on the stack; 0 if closed */                         \
+    uint64_t ring_tail;   /* 32: objects ever appended */                                          \
+    uint64_t ring_stop;   /* 40: tail at which appending needs the slow path; 0 if closed */       \
+    uintptr_t ring_turn;  /* 48: slot 0, minus the tail at which this turn of the ring began */    \
+    void **stack;         /* 56: the slot below exists and is NULL */
+struct prudence_inline_line {
+    PRUDENCE_LINE_WORDS
+};
+
+/* Distance between two CPUs' lines, 1 << 8 bytes; PRUDENCE_RSEQ_LINE has it, too. */
+#define PRUDENCE_LINE_STRIDE 256
+
+/* Adds one pop and removes one object in the stack's word. */
+#define PRUDENCE_STACK_POP 0xffff
+
 #if (defined(__x86_64__) || defined(__AARCH64EL__)) && defined(__LP64__) && defined(__linux__) &&  \
     defined(__GNUC__)
 
@@ -63,18 +86,6 @@ extern "C" {
 #endif
 
 struct prudence_cache;
-
-/* The words of a CPU's line that the sequences know, by offset in the assembly and by name here. */
-struct prudence_inline_line {
-    uintptr_t owner;      /*  0: 0, or the owner's token */
-    uint64_t stack_word;  /*  8: pops << 16 | objects on the stack */
-    void **pop_from;      /* 16: the stack, with NULL below it; closed: only NULL */
-    uint64_t stack_limit; /* 24: most objects on the stack; closed: 0 */
-    uint64_t ring_tail;   /* 32: objects ever appended */
-    uint64_t ring_stop;   /* 40: first tail that needs the slow path; closed: 0 */
-    uintptr_t ring_turn;  /* 48: slot 0, minus the tail at which this turn began */
-    void **stack;         /* 56: the stack, with NULL below it */
-};
 
 /*
  * The first words of a cache. May be read here as this type, and in the library as another
@@ -110,12 +121,6 @@ struct __attribute__((may_alias)) prudence_inline_slab {
 #endif
 #define PRUDENCE_INLINE_LEAF_SHIFT 30
 #define PRUDENCE_INLINE_PAGE_SHIFT 12
-
-/* Distance between two CPUs' lines, 1 << 8 bytes; PRUDENCE_RSEQ_LINE has it, too. */
-#define PRUDENCE_LINE_STRIDE 256
-
-/* Adds one pop and removes one object in the stack's word. */
-#define PRUDENCE_STACK_POP 0xffff
 
 #if defined(__x86_64__)
 

@@ -214,7 +214,7 @@ class Export(Case):
     def test_who_may_not_is_told_why(self):
         watched = self.start()
         mine = os.geteuid()
-        other = NOBODY if mine != NOBODY else 0
+        other = NOBODY if mine != NOBODY else 1
         self.assertIn(f"of user {processes.user_name(mine)}, and you are {processes.user_name(other)}", processes.why_not(watched.pid, other))
         self.assertIn("PR_SET_DUMPABLE", processes.why_not(watched.pid, mine))
         self.assertIn("does not exist", processes.why_not(2 ** 22 + 1, mine))

@@ -26,8 +26,7 @@
 #include "base/atomic.h"
 #include "base/base.h"
 
-#define OS_PERCPU_SHIFT  8
-#define OS_PERCPU_STRIDE ((size_t)1 << OS_PERCPU_SHIFT)
+#define OS_PERCPU_STRIDE ((size_t)256)
 
 #define STACK_COUNT_BITS 20
 #define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)

@@ -54,31 +54,25 @@
 #include "base/base.h"
 #include "os/posix/os_percpu_hold.h"
 
-#define OS_PERCPU_SHIFT  8
-#define OS_PERCPU_STRIDE ((size_t)1 << OS_PERCPU_SHIFT) /* bytes from one CPU's line to the next */
+#include <prudence/sequences.h>
+
+#define OS_PERCPU_STRIDE ((size_t)PRUDENCE_LINE_STRIDE)
 
 #define STACK_COUNT_BITS 16
 #define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)
-#define STACK_POP        ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* +1 pop, -1 object */
+#define STACK_POP        ((uint64_t)PRUDENCE_STACK_POP)
 
-/* The assembly knows the offsets (os_percpu_x86_64.h, os_percpu_aarch64.h). Owners do not touch
- * the three words that are closed; they set the values that a release opens them with
- * (os_percpu_limit_stack, os_percpu_stop_ring). */
+/* <prudence/sequences.h> has the words that fast paths use. The assembly knows the offsets of all
+ * (os_percpu_x86_64.h, os_percpu_aarch64.h). Owners do not touch the three words that are closed;
+ * they set the values that a release opens them with (os_percpu_limit_stack, os_percpu_stop_ring). */
 struct os_percpu_line {
-    uintptr_t owner;      /* 0: 0 or the owner's token */
-    uint64_t stack_word;  /* 8: pops << 16 | objects on the stack */
-    void **pop_from;      /* 16: `stack`; os_percpu_nothing if closed or without a stack */
-    uint64_t stack_limit; /* 24: limit of objects on the stack; 0 if closed */
-    uint64_t ring_tail;   /* 32: objects ever appended */
-    uint64_t ring_stop;   /* 40: tail at which appending needs the slow path; 0 if closed */
-    uintptr_t ring_turn;  /* 48: slot 0 minus the tail at which this turn of the ring began */
-    void **stack;         /* 56: the slot below exists and is NULL */
-    uint64_t ring_head;   /* 64: objects ever removed */
-    void **ring;          /* 72 */
-    uint32_t ring_mask;   /* 80: slots of the ring - 1 */
-    uint32_t cpu;         /* constant */
-    uint32_t limit;       /* value of stack_limit when open */
-    uint32_t stop;        /* lower half of ring_stop when open; less than 2^32 above the tail */
+    PRUDENCE_LINE_WORDS
+    uint64_t ring_head; /* 64: objects ever removed */
+    void **ring;        /* 72 */
+    uint32_t ring_mask; /* 80: slots of the ring - 1 */
+    uint32_t cpu;       /* constant */
+    uint32_t limit;     /* value of stack_limit when open */
+    uint32_t stop;      /* lower half of ring_stop when open; less than 2^32 above the tail */
 };
 
 static inline unsigned stack_count(const struct os_percpu_line *line)

@@ -15,33 +15,20 @@
 extern HIDDEN struct prudence_inline_cache os_percpu_words;
 #define os_percpu_cpus os_percpu_words.cpus
 
-#define LINE_HAS(member)                                                                           \
-    _Static_assert(offsetof(struct os_percpu_line, member) ==                                      \
-                       offsetof(struct prudence_inline_line, member),                              \
-                   "one line, two names")
+#define LINE_HAS(member, offset)                                                                   \
+    _Static_assert(offsetof(struct os_percpu_line, member) == (offset), "known to the assembly")
 
-_Static_assert(offsetof(struct os_percpu_line, owner) == 0, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, stack_word) == 8, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, pop_from) == 16, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, stack_limit) == 24, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_tail) == 32, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_stop) == 40, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_turn) == 48, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, stack) == 56, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_head) == 64, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring) == 72, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_mask) == 80, "known to the assembly");
-_Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
-_Static_assert(OS_PERCPU_STRIDE == PRUDENCE_LINE_STRIDE, "one line, two names");
-_Static_assert(STACK_POP == PRUDENCE_STACK_POP, "one line, two names");
-LINE_HAS(owner);
-LINE_HAS(stack_word);
-LINE_HAS(pop_from);
-LINE_HAS(stack_limit);
-LINE_HAS(ring_tail);
-LINE_HAS(ring_stop);
-LINE_HAS(ring_turn);
-LINE_HAS(stack);
+LINE_HAS(owner, 0);
+LINE_HAS(stack_word, 8);
+LINE_HAS(pop_from, 16);
+LINE_HAS(stack_limit, 24);
+LINE_HAS(ring_tail, 32);
+LINE_HAS(ring_stop, 40);
+LINE_HAS(ring_turn, 48);
+LINE_HAS(stack, 56);
+LINE_HAS(ring_head, 64);
+LINE_HAS(ring, 72);
+LINE_HAS(ring_mask, 80);
 
 /* Does what os_percpu.h says, but loads this thread's offset once. */
 #define OS_PERCPU_HAS_APPEND_AND_POP 1

@@ -27,7 +27,7 @@ import mutants  # noqa: E402
 BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')).resolve() / 'source-model'
 SKIPPED = 77
 
-CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'hold', 'structure', 'hash', 'map', 'map_values',
+CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'bias', 'structure', 'hash', 'map', 'map_values',
                                                                'hash_values', 'routes')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/core/gp/user').glob('*.c')), *sorted((ROOT / 'src/toolkit/callbacks').glob('callback_*.c')),
@@ -35,7 +35,7 @@ EXPLORED = [*sorted((ROOT / 'src/core/gp/user').glob('*.c')), *sorted((ROOT / 's
             *sorted((ROOT / 'src/core/slab').rglob('*.c')),
             *(path for path in sorted((ROOT / 'src/tables').glob('*.c')) if path.stem not in ('views', 'bindings')),
             *(ROOT / f'src/core/os/posix/{name}.c'
-              for name in ('copy', 'hold', 'in_flight', 'lock', 'locked', 'membarrier', 'percpu', 'rseq_area', 'race_detector', 'valid_attr')),
+              for name in ('bias', 'copy', 'in_flight', 'lock', 'locked', 'membarrier', 'percpu', 'rseq_area', 'race_detector', 'valid_attr')),
             ROOT / 'tests/model/source/caches.c', *CASES]
 INCLUDES = ['include', 'src', 'src/core', 'src/core/os/posix', 'src/core/gp/user', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']

@@ -89,7 +89,7 @@ static void system_child(bool whole)
 {
     (void)whole;
     posix_membarrier_fork_child();
-    posix_hold_fork_child();
+    posix_bias_fork_child();
     posix_idle_fork_child();
     posix_last_threads_fork_child();
     posix_pressure_fork_child();

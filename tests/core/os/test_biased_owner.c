@@ -53,7 +53,7 @@ static void hold(void)
     int takes = 3 * 256;
 
     works(&takes);
-    assert_non_null(os_percpu_hold);
+    assert_non_null(os_percpu_bias);
 }
 
 /* As a signal handler does that interrupts the holder. */
@@ -138,11 +138,11 @@ TEST(two_threads_share_a_number_and_one_holds_it_again)
 TEST(a_number_is_not_taken_from_a_holder_inside)
 {
     int few = 1;
-    struct os_percpu_hold *mine;
+    struct os_percpu_bias *mine;
 
     prepare();
     hold();
-    mine = os_percpu_hold;
+    mine = os_percpu_bias;
     assert_non_null(os_percpu_step_in(cache->percpu));
     elsewhere(works, &few);
     assert_ptr_equal(mine->inside, &cpu_here(cache)->line);
@@ -163,7 +163,7 @@ TEST(records_of_ended_threads_are_used_again)
     for (unsigned i = 0; i < MANY; i++)
         elsewhere(works, &few);
     os_pages_stats(&after);
-    assert_true(after.metadata < before.metadata + MANY * sizeof(struct os_percpu_hold) / 2);
+    assert_true(after.metadata < before.metadata + MANY * sizeof(struct os_percpu_bias) / 2);
     hold();
     destroy_empty(cache);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of numbers that threads hold (os/posix/hold.c): the holder steps in and out, without a
+ * Cases of numbers that threads hold (os/posix/bias.c): the holder steps in and out, without a
  * fence, beside threads that claim its line, take its number away, or want all lines.
  */
 #include "explorer.h"
-#include "hold.h"
+#include "bias.h"
 #include "os/os.h"
 #include "posix.h"
 
@@ -17,7 +17,7 @@ static void start(void)
 {
     posix_membarrier_start(true);
     posix_percpu_start(false);
-    hold_start(true);
+    bias_start(true);
     lines = explore_alloc_aligned(2 * OS_PERCPU_STRIDE, OS_PERCPU_STRIDE);
     os_percpu_line_init(lines, 0);
     os_percpu_line_init((void *)((char *)lines + OS_PERCPU_STRIDE), 1);
@@ -42,7 +42,7 @@ static void one_at_a_time(void)
 static void steps_in(void *unused)
 {
     (void)unused;
-    hold_take(0, true);
+    bias_take(0, true);
     if (!os_percpu_step_in(lines))
         return;
     own();
@@ -67,10 +67,10 @@ static void shares(void *unused)
     char token;
 
     (void)unused;
-    hold_take(0, false);
+    bias_take(0, false);
     if (!os_percpu_claim(lines, &token))
         return;
-    if (hold_is_out(lines, false))
+    if (bias_is_out(lines, false))
         own();
     os_percpu_release(lines);
 }
@@ -124,7 +124,7 @@ static void held_beside_one_that_wants_all(void)
     explore_thread_on(1, wants_all, NULL);
 }
 
-const struct explore_case hold_cases[] = {
+const struct explore_case bias_cases[] = {
     {"held-beside-a-claim", held_beside_a_claim, one_at_a_time, 3, 5},
     {"held-beside-one-that-shares", held_beside_one_that_shares, one_at_a_time, 3, 4},
     {"held-by-two", held_by_two, one_at_a_time, 2, 4},

@@ -1023,7 +1023,7 @@ int main(int count, char **arguments)
     find_case(litmus_cases, name);
     find_case(gp_cases, name);
     find_case(slab_cases, name);
-    find_case(hold_cases, name);
+    find_case(bias_cases, name);
     find_case(structure_cases, name);
     find_case(hash_cases, name);
     find_case(map_cases, name);

@@ -105,7 +105,7 @@ void system_start(void); /* called by system.c, once */
 void explore_keep(void *memory, size_t bytes);
 
 /* Tables of the files *_cases.c; each ends with an entry without a name. */
-extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[], hold_cases[],
+extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[], bias_cases[],
     structure_cases[], hash_cases[], map_cases[], map_values_cases[], hash_values_cases[],
     routes_cases[];
 

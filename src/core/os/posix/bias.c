@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ownership of lines without restartable sequences, and without an atomic operation for the thread
- * that uses a line most (docs/adr/0146).
+ * Biased ownership of lines, without restartable sequences: the thread that uses a line most owns it
+ * without an atomic operation (docs/adr/0146).
  *
  * A thread may *hold* a number: one CPU's line of each cache. It steps into a line by a store
  * in a record, and then checks that it still holds the number and that the owner word is 0.
@@ -17,16 +17,16 @@
  *
  * A thread that becomes the holder stores its record, and fences before it steps in. So it sees all
  * claims of threads that found the number shared, or nobody's. Explored by
- * tests/model/source/hold_cases.c, and with the orders of C11 by tests/model/c11/src/hold.rs.
+ * tests/model/source/bias_cases.c, and with the orders of C11 by tests/model/c11/src/bias.rs.
  *
  * A thread holds at most one number, at first that of its CPU. It keeps the number when it moves,
  * until a thread that finds the number held takes it away. That thread holds the number next if the
- * holder before is not inside a line. Else, and for HOLD_AFTER takes after a thread lost a number,
+ * holder before is not inside a line. Else, and for BIAS_AFTER takes after a thread lost a number,
  * the number is shared.
  *
  * A signal handler finds its thread's record inside, or `changing_one` set, and goes to the node.
  */
-#include "hold.h"
+#include "bias.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,47 +34,47 @@
 #include "kernel_numbers.h"
 #include "posix.h"
 
-#define SHARED   ((struct os_percpu_hold *)1)
-#define CHANGING ((struct os_percpu_hold *)2)
+#define SHARED   ((struct os_percpu_bias *)1)
+#define CHANGING ((struct os_percpu_bias *)2)
 
 struct number {
-    struct os_percpu_hold *holder; /* NULL, a record, SHARED or CHANGING; atomic */
-    struct os_percpu_hold *before; /* while SHARED: the last holder, perhaps still inside; atomic */
+    struct os_percpu_bias *holder; /* NULL, a record, SHARED or CHANGING; atomic */
+    struct os_percpu_bias *before; /* while SHARED: the last holder, perhaps still inside; atomic */
 } __attribute__((aligned(CACHE_LINES_APART)));
 
 static struct number *numbers READ_MOSTLY = NULL; /* one for each line; NULL: none may be held */
-static struct os_percpu_hold *records;            /* atomic */
+static struct os_percpu_bias *records;            /* atomic */
 static uint32_t record_count, free_records;       /* atomic */
 static uint32_t sweep_at; /* count of records at which those of ended threads are looked for */
 
-__thread struct os_percpu_hold *os_percpu_hold __attribute__((tls_model("initial-exec")));
-static __thread struct os_percpu_hold *own; /* kept when the thread loses its number */
-static __thread bool changing_one;          /* this thread is in hold_take() */
+__thread struct os_percpu_bias *os_percpu_bias __attribute__((tls_model("initial-exec")));
+static __thread struct os_percpu_bias *own; /* kept when the thread loses its number */
+static __thread bool changing_one;          /* this thread is in bias_take() */
 
-static bool hold_register(void)
+static bool bias_register(void)
 {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-void hold_start(bool may)
+void bias_start(bool may)
 {
     static struct number *made;
 
-    may = may && hold_register();
+    may = may && bias_register();
     if (may && !made)
         made = os_meta_alloc(os_cpu_count() * sizeof *numbers);
     numbers = may ? made : NULL;
-    os_percpu_hold = NULL;
+    os_percpu_bias = NULL;
 }
 
 /* ------------------------------------------------------------------------------------- records */
 
 #define CHUNK 128 /* records; such a block of metadata takes no lock (os.h) */
-_Static_assert(CHUNK * sizeof(struct os_percpu_hold) > OS_META_LOCK_FREE,
+_Static_assert(CHUNK * sizeof(struct os_percpu_bias) > OS_META_LOCK_FREE,
                "signal handlers come here");
 
-static bool record_adopt(struct os_percpu_hold *record)
+static bool record_adopt(struct os_percpu_bias *record)
 {
     int nobody = 0;
 
@@ -92,7 +92,7 @@ static void records_sweep(void)
 {
     uint32_t live = 0;
 
-    for (struct os_percpu_hold *at = load_acquire(&records); at; at = at->next) {
+    for (struct os_percpu_bias *at = load_acquire(&records); at; at = at->next) {
         int thread = load_acquire(&at->thread);
 
         if (thread <= 0)
@@ -107,7 +107,7 @@ static void records_sweep(void)
 
 static bool records_make(void)
 {
-    struct os_percpu_hold *chunk = os_meta_alloc(CHUNK * sizeof *chunk);
+    struct os_percpu_bias *chunk = os_meta_alloc(CHUNK * sizeof *chunk);
 
     if (!chunk)
         return false;
@@ -122,13 +122,13 @@ static bool records_make(void)
 }
 
 /* Returns a record for the calling thread. Returns NULL if there is no memory. */
-static struct os_percpu_hold *record_get(void)
+static struct os_percpu_bias *record_get(void)
 {
     if (!load_relaxed(&free_records) && load_relaxed(&record_count) >= load_relaxed(&sweep_at))
         records_sweep();
     if (!load_relaxed(&free_records) && !records_make())
         return NULL;
-    for (struct os_percpu_hold *at = load_acquire(&records); at; at = at->next)
+    for (struct os_percpu_bias *at = load_acquire(&records); at; at = at->next)
         if (record_adopt(at))
             return at;
     return NULL;
@@ -136,11 +136,11 @@ static struct os_percpu_hold *record_get(void)
 
 /* ----------------------------------------------------------------------------------- the holder */
 
-struct os_percpu_line *hold_step_in(void *lines)
+struct os_percpu_line *bias_step_in(void *lines)
 {
-    struct os_percpu_hold *hold = os_percpu_hold;
+    struct os_percpu_bias *hold = os_percpu_bias;
     struct os_percpu_line *line = (void *)((char *)lines + hold->offset);
-    const struct os_percpu_hold *holder;
+    const struct os_percpu_bias *holder;
 
     if (unlikely(load_relaxed(&hold->inside) != NULL))
         return NULL; /* in a signal handler */
@@ -151,7 +151,7 @@ struct os_percpu_line *hold_step_in(void *lines)
     if (unlikely(holder != hold)) {
         os_percpu_leave();
         if (holder != CHANGING) /* perhaps the fence will fail, and the thread stays the holder */
-            os_percpu_hold = NULL;
+            os_percpu_bias = NULL;
         return NULL;
     }
     /* Acquire: sees all that the last owner did. */
@@ -163,7 +163,7 @@ struct os_percpu_line *hold_step_in(void *lines)
 
 /* Fences all threads. Returns false if calls are few or the system refuses. The process is
  * registered. */
-static bool hold_fence(void)
+static bool bias_fence(void)
 {
     return os_is_single_threaded() ||
            (!os_calls_are_few() &&
@@ -171,41 +171,41 @@ static bool hold_fence(void)
 }
 
 /* Makes this thread the holder of a number that it has set to CHANGING. */
-static void hold_begin(unsigned number)
+static void bias_begin(unsigned number)
 {
     own->offset = number * OS_PERCPU_STRIDE;
     own->holder = &numbers[number].holder;
-    store_relaxed(&numbers[number].before, (struct os_percpu_hold *)NULL);
+    store_relaxed(&numbers[number].before, (struct os_percpu_bias *)NULL);
     store_release(&numbers[number].holder, own);
     os_full_fence(); /* before this thread looks whether a line is claimed */
-    os_percpu_hold = own;
+    os_percpu_bias = own;
 }
 
-static bool hold_is_empty(const struct os_percpu_hold *hold)
+static bool bias_is_empty(const struct os_percpu_bias *hold)
 {
     return !hold || !load_acquire(&hold->inside);
 }
 
 /* Ends the hold of the thread that had the number before it was set to CHANGING. */
-static void hold_end(struct number *number, struct os_percpu_hold *before, bool may_hold)
+static void bias_end(struct number *number, struct os_percpu_bias *before, bool may_hold)
 {
     if (before == SHARED)
         before = load_relaxed(&number->before);
-    else if (before && before != own && !hold_fence()) {
+    else if (before && before != own && !bias_fence()) {
         store_release(&number->holder, before);
         return;
     }
-    if (may_hold && hold_is_empty(before)) {
-        hold_begin((unsigned)(number - numbers));
+    if (may_hold && bias_is_empty(before)) {
+        bias_begin((unsigned)(number - numbers));
         return;
     }
     store_relaxed(&number->before, before);
     store_release(&number->holder, SHARED);
 }
 
-void hold_take(unsigned number, bool may_hold)
+void bias_take(unsigned number, bool may_hold)
 {
-    struct os_percpu_hold *holder;
+    struct os_percpu_bias *holder;
 
     if (!numbers || changing_one || os_calls_are_few())
         return;
@@ -217,21 +217,21 @@ void hold_take(unsigned number, bool may_hold)
     if (!own)
         own = record_get();
     if (own && compare_exchange(&numbers[number].holder, &holder, CHANGING))
-        hold_end(&numbers[number], holder, may_hold);
+        bias_end(&numbers[number], holder, may_hold);
     compiler_barrier();
     changing_one = false;
 }
 
 /* ---------------------------------------------------------------------------- all other threads */
 
-bool hold_is_out(const struct os_percpu_line *line, bool may_fence)
+bool bias_is_out(const struct os_percpu_line *line, bool may_fence)
 {
     const struct number *number = numbers ? &numbers[line->cpu] : NULL;
-    const struct os_percpu_hold *holder;
+    const struct os_percpu_bias *holder;
 
     if (!number)
         return true;
-    /* Sequentially consistent, after the claim, which is too: see hold_begin(). */
+    /* Sequentially consistent, after the claim, which is too: see bias_begin(). */
     holder = __atomic_load_n(&number->holder, __ATOMIC_SEQ_CST);
     if (!holder)
         return true;
@@ -239,12 +239,12 @@ bool hold_is_out(const struct os_percpu_line *line, bool may_fence)
         return false;
     if (holder == SHARED)
         holder = load_relaxed(&number->before);
-    else if (holder != own && !(may_fence && hold_fence()))
+    else if (holder != own && !(may_fence && bias_fence()))
         return false;
     return !holder || load_acquire(&holder->inside) != line;
 }
 
-static void wait_until_out(const struct os_percpu_hold *hold)
+static void wait_until_out(const struct os_percpu_bias *hold)
 {
     const struct os_percpu_line *line = load_acquire(&hold->inside);
 
@@ -252,31 +252,31 @@ static void wait_until_out(const struct os_percpu_hold *hold)
         os_sleep_ns(1000);
 }
 
-bool hold_all_are_out(void)
+bool bias_all_are_out(void)
 {
     bool fenced;
 
     if (!numbers || os_is_single_threaded())
-        return !own || hold_is_empty(own);
-    if (own && !hold_is_empty(own))
+        return !own || bias_is_empty(own);
+    if (own && !bias_is_empty(own))
         return false;
-    fenced = hold_fence();
+    fenced = bias_fence();
     if (!fenced)
         posix_let_sequences_end(); /* long enough for a store to become visible */
-    for (const struct os_percpu_hold *at = load_acquire(&records); at; at = at->next)
+    for (const struct os_percpu_bias *at = load_acquire(&records); at; at = at->next)
         wait_until_out(at);
     return fenced;
 }
 
 /* Only the calling thread is left, and its id is new. */
-void posix_hold_fork_child(void)
+void posix_bias_fork_child(void)
 {
     if (numbers && !os_calls_are_few())
-        hold_register();
+        bias_register();
     for (unsigned i = 0; numbers && i < os_cpu_count(); i++)
-        if (numbers[i].holder != os_percpu_hold || !os_percpu_hold)
+        if (numbers[i].holder != os_percpu_bias || !os_percpu_bias)
             numbers[i] = (struct number){.holder = NULL};
-    for (struct os_percpu_hold *at = records; at; at = at->next) {
+    for (struct os_percpu_bias *at = records; at; at = at->next) {
         if (at == own) {
             at->thread = os_thread_id();
             at->process = os_process_id();

@@ -2,7 +2,7 @@
 /*
  * The fast paths of processes without restartable sequences (os_percpu.h). Each does what the
  * sequence does, and refuses what the sequence refuses, as the owner of a line. A thread that holds
- * a number needs no atomic operation for that (hold.c); other threads claim the line.
+ * a number needs no atomic operation for that (bias.c); other threads claim the line.
  */
 #include "os/os.h"
 

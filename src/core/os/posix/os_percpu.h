@@ -44,7 +44,7 @@
  *
  * Where rseq or membarrier RSEQ is missing, and under ThreadSanitizer, which sees neither,
  * os_percpu_rseq is false and sequences are not used. Then a thread owns a line by a number that it
- * holds (hold.c), or by compare-and-swap of the owner, for each operation. The mode is chosen once,
+ * holds (bias.c), or by compare-and-swap of the owner, for each operation. The mode is chosen once,
  * at start.
  */
 #ifndef OS_POSIX_PERCPU_H
@@ -52,7 +52,7 @@
 
 #include "base/atomic.h"
 #include "base/base.h"
-#include "os/posix/os_percpu_hold.h"
+#include "os/posix/os_percpu_bias.h"
 
 #include <prudence/sequences.h>
 
@@ -63,8 +63,9 @@
 #define STACK_POP        ((uint64_t)PRUDENCE_STACK_POP)
 
 /* <prudence/sequences.h> has the words that fast paths use. The assembly knows the offsets of all
- * (os_percpu_x86_64.h, os_percpu_aarch64.h). Owners do not touch the three words that are closed;
- * they set the values that a release opens them with (os_percpu_limit_stack, os_percpu_stop_ring). */
+ * (os_percpu_x86_64.h, os_percpu_aarch64.h). Owners do not touch the three words that are closed.
+ * They set the values that a release opens them with (os_percpu_limit_stack, os_percpu_stop_ring).
+ */
 struct os_percpu_line {
     PRUDENCE_LINE_WORDS
     uint64_t ring_head; /* 64: objects ever removed */
@@ -271,7 +272,7 @@ static inline __attribute__((always_inline)) bool
 os_percpu_held_do(bool (*act)(struct os_percpu_line *line, void **object), void *lines,
                   void **object)
 {
-    struct os_percpu_hold *hold = os_percpu_hold;
+    struct os_percpu_bias *hold = os_percpu_bias;
     struct os_percpu_line *line = os_percpu_step_in(lines);
     bool done;
 

@@ -3,7 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "hold.h"
+#include "bias.h"
 #include "kernel_numbers.h"
 #include "os/os.h"
 #include "posix.h"
@@ -145,7 +145,7 @@ void posix_percpu_start(bool wanted)
     os_percpu_rseq = !os_percpu_why_not;
     os_percpu_cpus = os_percpu_rseq ? os_cpu_count() : 0;
     number_source = glibc_registered() ? NUMBERS_BY_KERNEL : NUMBERS_KEPT;
-    hold_start(!os_percpu_rseq && !RACE_DETECTOR_BUILD);
+    bias_start(!os_percpu_rseq && !RACE_DETECTOR_BUILD);
     if (os_percpu_rseq)
         os_percpu_rseq_offset = posix_rseq_area.offset;
     if (os_percpu_why_not != KERNEL_IS_BROKEN || said)
@@ -164,7 +164,7 @@ void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(vo
     os_percpu_why_not = "injected topology";
     posix_threads_injected = cpus;
     number_source = NUMBERS_ASKED;
-    hold_start(false);
+    bias_start(false);
 }
 
 /* Relaxed: the fence that follows orders these stores before any section that begins afterwards.
@@ -223,7 +223,7 @@ bool os_percpu_reaches_others(void)
 bool os_percpu_fence_all(void)
 {
     if (!os_percpu_rseq)
-        return hold_all_are_out();
+        return bias_all_are_out();
     if (!others_run())
         return true;
     if (os_percpu_reaches_others()) {
@@ -281,22 +281,22 @@ static struct os_percpu_line *take_by_number(void *lines, const void *token)
     if (unlikely(!kept_number.takes) || unlikely(number >= os_cpu_count())) {
         number = number_look_up();
         if (number_source != NUMBERS_ASKED)
-            hold_take(number, true);
+            bias_take(number, true);
     } else {
         kept_number.takes--;
     }
-    if (os_percpu_hold)
-        return hold_step_in(lines);
+    if (os_percpu_bias)
+        return bias_step_in(lines);
     line = (void *)((char *)lines + number * OS_PERCPU_STRIDE);
     if (unlikely(!os_percpu_claim(line, token))) {
         if (number_source == NUMBERS_KEPT)
             number_look_up(); /* perhaps the thread has moved; its next take succeeds */
         return NULL;
     }
-    if (likely(hold_is_out(line, false)))
+    if (likely(bias_is_out(line, false)))
         return line;
     os_percpu_release(line);
-    hold_take(number, false); /* for the next take */
+    bias_take(number, false); /* for the next take */
     return NULL;
 }
 
@@ -306,9 +306,9 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token)
 
     if (os_percpu_rseq)
         return take_with_rseq(lines, token);
-    if (likely(os_percpu_hold)) {
-        line = hold_step_in(lines);
-        if (likely(line) || os_percpu_hold)
+    if (likely(os_percpu_bias)) {
+        line = bias_step_in(lines);
+        if (likely(line) || os_percpu_bias)
             return line;
     }
     return take_by_number(lines, token);
@@ -319,7 +319,7 @@ bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
     if (!os_percpu_reaches_others() || !os_percpu_claim(line, token))
         return false;
     if (os_percpu_rseq ? others_run() && !membarrier_rseq(line->cpu) && !os_percpu_fence_all()
-                       : !hold_is_out(line, true)) {
+                       : !bias_is_out(line, true)) {
         os_percpu_unclaim(line, token);
         return false;
     }

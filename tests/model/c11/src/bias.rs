@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Lines without sequences (src/core/os/posix/hold.c): a thread that holds a number steps into its line by a store in its own
+//! Lines without sequences (src/core/os/posix/bias.c): a thread that holds a number steps into its line by a store in its own
 //! record and no fence; another claims the line's owner word by compare-and-swap and then looks who holds the number.
 //!
 //! loom knows sequential consistency of fences only, so the claim and the look that follows (both SeqCst in the source) have a
@@ -65,7 +65,7 @@ impl World {
         self.line.with_mut(|uses| unsafe { *uses += 1 });
     }
 
-    /// hold_begin(): the number is CHANGING.
+    /// bias_begin(): the number is CHANGING.
     fn begin(&self, me: usize) {
         self.number.store(me, Release);
         if self.rules.begin_fence {
@@ -94,7 +94,7 @@ impl World {
         self.inside[me - FIRST].load(self.rules.look) == 0
     }
 
-    /// os_percpu_claim(), then hold_is_out(). Before FIRST nobody held the number.
+    /// os_percpu_claim(), then bias_is_out(). Before FIRST nobody held the number.
     fn claim(&self, membarrier: &mut Caller) {
         if self.owner.compare_exchange(0, 9, SeqCst, Acquire).is_err() {
             return;

@@ -8,7 +8,7 @@
 mod bags;
 mod grace_period;
 mod hazard;
-mod hold;
+mod bias;
 mod machine;
 mod parking;
 mod per_cpu;
@@ -84,11 +84,11 @@ fn names(name: &'static str, expect: Expect, change: fn(&mut hazard::Rules)) -> 
     }
 }
 
-fn holds(name: &'static str, expect: Expect, body: fn(hold::Rules, &[Place]), change: fn(&mut hold::Rules)) -> Case {
-    let mut rules = hold::RULES;
+fn holds(name: &'static str, expect: Expect, body: fn(bias::Rules, &[Place]), change: fn(&mut bias::Rules)) -> Case {
+    let mut rules = bias::RULES;
     change(&mut rules);
     let fences = rules.barrier as usize;
-    Case { name, expect, long: false, fences, points: hold::POINTS, run: Box::new(move |plan| body(rules, plan)) }
+    Case { name, expect, long: false, fences, points: bias::POINTS, run: Box::new(move |plan| body(rules, plan)) }
 }
 
 fn window(name: &'static str, expect: Expect, body: fn(window::Rules, &[Place]), change: fn(&mut window::Rules)) -> Case {
@@ -247,19 +247,19 @@ fn cases() -> Vec<Case> {
         cpu("mutant: released relaxed", Breaks(TWICE), 0, per_cpu::moved_owner, |r| r.release = Relaxed),
         cpu("mutant: remote close, cookie before the CPU is owned", Breaks(IN_USE), 1, per_cpu::remote_close, |r| r.cookie_early = true),
         cpu("mutant: remote close without membarrier", Breaks(IN_USE), 1, per_cpu::remote_close, |r| r.fence = false),
-        holds("a number is held, and its line claimed", Holds, hold::held, |_| {}),
-        holds("a thread begins to hold a number", Holds, hold::begins, |_| {}),
-        holds("a held number is taken", Holds, hold::taken, |_| {}),
-        holds("mutant: begins to hold without a fence", Breaks(TWICE), hold::begins, |r| r.begin_fence = false),
-        holds("mutant: looks at the number before its claim is seen", Breaks(TWICE), hold::begins, |r| r.claim_fence = false),
-        holds("mutant: claimed without membarrier", Breaks(TWICE), hold::held, |r| r.barrier = false),
-        holds("mutant: a number taken without membarrier", Breaks(TWICE), hold::taken, |r| r.barrier = false),
-        holds("mutant: the holder tests the owner relaxed", Breaks(TWICE), hold::held, |r| r.owner_test = Relaxed),
-        holds("mutant: the holder leaves relaxed", Breaks(TWICE), hold::begins, |r| {
+        holds("a number is held, and its line claimed", Holds, bias::held, |_| {}),
+        holds("a thread begins to hold a number", Holds, bias::begins, |_| {}),
+        holds("a held number is taken", Holds, bias::taken, |_| {}),
+        holds("mutant: begins to hold without a fence", Breaks(TWICE), bias::begins, |r| r.begin_fence = false),
+        holds("mutant: looks at the number before its claim is seen", Breaks(TWICE), bias::begins, |r| r.claim_fence = false),
+        holds("mutant: claimed without membarrier", Breaks(TWICE), bias::held, |r| r.barrier = false),
+        holds("mutant: a number taken without membarrier", Breaks(TWICE), bias::taken, |r| r.barrier = false),
+        holds("mutant: the holder tests the owner relaxed", Breaks(TWICE), bias::held, |r| r.owner_test = Relaxed),
+        holds("mutant: the holder leaves relaxed", Breaks(TWICE), bias::begins, |r| {
             r.leave = Relaxed;
             r.barrier = false; // which orders it too
         }),
-        holds("mutant: a claimed line is released relaxed", Breaks(TWICE), hold::held, |r| r.release = Relaxed),
+        holds("mutant: a claimed line is released relaxed", Breaks(TWICE), bias::held, |r| r.release = Relaxed),
         bags("Rust: a lane and a thread that closes it", Holds, bags::lane, |_| {}),
         bags("Rust: the last reader or the closer looks", Holds, bags::gate, |_| {}),
         bags("Rust: memory without a reclaimer beside an owned guard", Holds, bags::owned, |_| {}),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Biased ownership of lines, without restartable sequences: the thread that uses a line most owns it
- * without an atomic operation (docs/adr/0146).
+ * Biased ownership of lines, without restartable sequences: the thread that uses a line most
+ * owns it without an atomic operation (docs/adr/0146).
  *
  * A thread may *hold* a number: one CPU's line of each cache. It steps into a line by a store
  * in a record, and then checks that it still holds the number and that the owner word is 0.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the thread of a reader fares, as the test says instead of the system: set posix_cpu_injected
+ * The state of a reader's thread, as the test says instead of the system: set posix_cpu_injected
  * to told_fares.
  */
 #ifndef TESTS_SUPPORT_GP_READER_TOLD_H

@@ -95,10 +95,10 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
  */
 
 /*
- * How the reader in the way fares, for a thread that waits and may let more memory wait instead. In
- * rising order of what speaks against that.
+ * The state of the reader in the way, for a thread that waits and may let more memory wait instead.
+ * In rising order of what speaks against that.
  *
- *     enum gp_fares gp_reader_fares(struct prudence_domain *domain);
+ *     enum gp_reader_state gp_state_of_reader(struct prudence_domain *domain);
  *
  *   GP_READER_NONE       no reader is known to be in the way
  *   GP_READER_LACKS_CPU  the thread wants a CPU, had none between two looks, and hardly any before

@@ -110,7 +110,7 @@ static inline bool gp_outstays(struct prudence_domain *domain, uint64_t began, u
 }
 
 /* Deferrals never wait in a kernel, so their limit never rises (ADR 141). */
-enum gp_fares {
+enum gp_reader_state {
     GP_READER_NONE,
     GP_READER_LACKS_CPU,
     GP_READER_NEW,
@@ -118,7 +118,7 @@ enum gp_fares {
     GP_READER_STAYS
 };
 
-static inline enum gp_fares gp_reader_fares(struct prudence_domain *domain)
+static inline enum gp_reader_state gp_state_of_reader(struct prudence_domain *domain)
 {
     (void)domain;
     return GP_READER_NONE;

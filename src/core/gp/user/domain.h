@@ -155,8 +155,8 @@ struct reader_chunk {
     struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
 };
 
-/* How the thread of the reader in the way fared at a waiter's last look; hints, atomic. */
-struct reader_fares {
+/* How the thread of the reader in the way state_seen at a waiter's last look; hints, atomic. */
+struct reader_state {
     /* ns; by compare-and-swap: one thread looks and the others use the answer */
     uint64_t looked_at;
     const struct reader_slot *reader;
@@ -164,7 +164,7 @@ struct reader_fares {
     uint64_t had;       /* the thread's CPU time at that look, ns */
     uint64_t had_last;  /* the same at the newest look */
     uint32_t lacks_cpu; /* the thread wants a CPU and has had hardly any since */
-    uint32_t fares;     /* enum gp_fares */
+    uint32_t state;     /* enum gp_reader_state */
 };
 
 /* Each domain has a queue of callbacks, kept by a layer above that the embedding program names
@@ -256,8 +256,8 @@ struct prudence_domain {
     /* No slot stands for the reader; expired while expired_word is the last completed value. */
     uint32_t expired_manually;
 
-    struct reader_fares outstays, in_the_way,
-        held_back; /* how the reader's thread fares (reader_state.c) */
+    struct reader_state outstays, in_the_way,
+        held_back; /* the state of the reader's thread (reader_state.c) */
 
     /* When a driver last asked whether the thread of a reader in the way still exists, and when one
      * last opened a file to see whether that is the same thread (slots_reap_one). ns; by
@@ -297,7 +297,7 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   mode.c            fence-free or fenced readers
  *   stall.c           readers that stay too long
  *   drive.c           grace periods of any scheme; knows schemes by struct gp_scheme alone
- *   reader_state.c    how the thread of the reader in the way fares
+ *   reader_state.c    the state of the thread of the reader in the way
  *   scan.c, at_once.c, memb.c   the scheme of memb and qsbr
  *   domain.c          the default domain, which has that scheme, and the list of all others
  *   overrun.c         garbage past the limit

@@ -57,14 +57,14 @@ bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds);
 
-enum gp_fares {
+enum gp_reader_state {
     GP_READER_NONE,
     GP_READER_LACKS_CPU,
     GP_READER_NEW,
     GP_READER_UNKNOWN,
     GP_READER_STAYS,
 };
-enum gp_fares gp_reader_fares(struct prudence_domain *domain);
+enum gp_reader_state gp_state_of_reader(struct prudence_domain *domain);
 void gp_count_ended(void);
 uint64_t gp_ended(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the thread of a reader in the way fares, judged by the CPU time that the system reports.
+ * The state of the thread of a reader in the way, judged by the CPU time that the system reports.
  *
  * The question is whether a section has stayed longer than the waiting thread can bear. An implicit
  * wait ends after wait_max, because the caller may hold a lock that the reader wants inside the
@@ -27,17 +27,17 @@ static uint64_t reader_state_section_of(const struct reader_slot *slot)
     return load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK;
 }
 
-static bool is_about(const struct reader_fares *fares, const struct reader_slot *slot)
+static bool is_about(const struct reader_state *state, const struct reader_slot *slot)
 {
-    return load_relaxed(&fares->reader) == slot &&
-           load_relaxed(&fares->section) == reader_state_section_of(slot);
+    return load_relaxed(&state->reader) == slot &&
+           load_relaxed(&state->section) == reader_state_section_of(slot);
 }
 
-static void note(struct reader_fares *fares, const struct reader_slot *slot, uint64_t had)
+static void note(struct reader_state *state, const struct reader_slot *slot, uint64_t had)
 {
-    store_relaxed(&fares->reader, slot);
-    store_relaxed(&fares->section, reader_state_section_of(slot));
-    store_relaxed(&fares->had, had);
+    store_relaxed(&state->reader, slot);
+    store_relaxed(&state->section, reader_state_section_of(slot));
+    store_relaxed(&state->had, had);
 }
 
 /* --------------------------------------------------------------- a section that has stayed long */
@@ -46,23 +46,23 @@ static void note(struct reader_fares *fares, const struct reader_slot *slot, uin
 #define HAD_NS  20000000 /* enough to leave a section; /proc reports CPU time in units of 10 ms */
 
 /* Returns whether the thread wants a CPU and has had less than HAD_NS since the first look. */
-static bool fares_badly(struct reader_fares *fares, const struct reader_slot *slot)
+static bool state_is_bad(struct reader_state *state, const struct reader_slot *slot)
 {
     uint64_t had;
     bool wants;
 
     if (!os_thread_wants_cpu(load_relaxed(&slot->thread), &wants, &had))
         return false;
-    if (!is_about(fares, slot))
-        note(fares, slot, had);
-    return wants && had - load_relaxed(&fares->had) < HAD_NS;
+    if (!is_about(state, slot))
+        note(state, slot, had);
+    return wants && had - load_relaxed(&state->had) < HAD_NS;
 }
 
-static bool has_no_cpu(struct reader_fares *fares, const struct reader_slot *slot)
+static bool has_no_cpu(struct reader_state *state, const struct reader_slot *slot)
 {
-    if (is_time_again(&fares->looked_at, os_clock_ns(), LOOK_NS))
-        store_relaxed(&fares->lacks_cpu, (uint32_t)fares_badly(fares, slot));
-    return load_relaxed(&fares->lacks_cpu);
+    if (is_time_again(&state->looked_at, os_clock_ns(), LOOK_NS))
+        store_relaxed(&state->lacks_cpu, (uint32_t)state_is_bad(state, slot));
+    return load_relaxed(&state->lacks_cpu);
 }
 
 static bool reader_state_is_under_way(const struct prudence_domain *domain)
@@ -104,18 +104,18 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
 bool gp_reader_lacks_cpu(struct prudence_domain *domain)
 {
     const struct reader_slot *slot = gp_drive_held_up_by(domain);
-    struct reader_fares *fares = &domain->in_the_way;
+    struct reader_state *state = &domain->in_the_way;
     bool wants = false, lacks;
     uint64_t had = 0;
 
     if (!slot || slot == readers_slot_if_any(domain)) /* this thread has a CPU */
         return false;
-    if (!is_time_again(&fares->looked_at, os_clock_ns(), SOON_NS))
-        return is_about(fares, slot) && load_relaxed(&fares->lacks_cpu);
+    if (!is_time_again(&state->looked_at, os_clock_ns(), SOON_NS))
+        return is_about(state, slot) && load_relaxed(&state->lacks_cpu);
     lacks = os_thread_wants_cpu(load_relaxed(&slot->thread), &wants, &had) &&
-            is_about(fares, slot) && wants && had == load_relaxed(&fares->had);
-    note(fares, slot, had);
-    store_relaxed(&fares->lacks_cpu, (uint32_t)lacks);
+            is_about(state, slot) && wants && had == load_relaxed(&state->had);
+    note(state, slot, had);
+    store_relaxed(&state->lacks_cpu, (uint32_t)lacks);
     return lacks;
 }
 
@@ -124,53 +124,53 @@ bool gp_reader_lacks_cpu(struct prudence_domain *domain)
 #define FIRST_LOOK_NS  50000 /* least time between looks at two readers */
 #define SECOND_LOOK_NS 200000
 
-/* Returns how the thread of a section fares that was looked at before. */
-static enum gp_fares fares_since(const struct reader_fares *fares, bool wants, uint64_t had)
+/* Returns the state of the thread of a section that was looked at before. */
+static enum gp_reader_state state_since(const struct reader_state *state, bool wants, uint64_t had)
 {
-    if (!wants || had - load_relaxed(&fares->had) >= HAD_NS)
+    if (!wants || had - load_relaxed(&state->had) >= HAD_NS)
         return GP_READER_STAYS;
-    return had == load_relaxed(&fares->had_last) ? GP_READER_LACKS_CPU : GP_READER_NEW;
+    return had == load_relaxed(&state->had_last) ? GP_READER_LACKS_CPU : GP_READER_NEW;
 }
 
-static enum gp_fares fares_now(struct reader_fares *fares, const struct reader_slot *slot)
+static enum gp_reader_state state_now(struct reader_state *state, const struct reader_slot *slot)
 {
     uint64_t had;
     bool wants;
-    enum gp_fares found;
+    enum gp_reader_state found;
 
     if (!os_thread_wants_cpu(load_relaxed(&slot->thread), &wants, &had))
         return GP_READER_UNKNOWN;
-    if (is_about(fares, slot)) {
-        found = fares_since(fares, wants, had);
+    if (is_about(state, slot)) {
+        found = state_since(state, wants, had);
     } else {
-        note(fares, slot, had);
+        note(state, slot, had);
         found = wants ? GP_READER_NEW : GP_READER_STAYS;
     }
-    store_relaxed(&fares->had_last, had);
+    store_relaxed(&state->had_last, had);
     return found;
 }
 
 /* Domains whose readers have no slots do not tell which reader is in the way. */
-static enum gp_fares fares_unseen(const struct prudence_domain *domain)
+static enum gp_reader_state state_unseen(const struct prudence_domain *domain)
 {
     return reader_state_is_unseen(domain) && reader_state_is_under_way(domain) ? GP_READER_UNKNOWN
                                                                                : GP_READER_NONE;
 }
 
-enum gp_fares gp_reader_fares(struct prudence_domain *domain)
+enum gp_reader_state gp_state_of_reader(struct prudence_domain *domain)
 {
     const struct reader_slot *slot = gp_drive_held_up_by(domain);
-    struct reader_fares *fares = &domain->held_back;
+    struct reader_state *state = &domain->held_back;
     bool again;
 
     if (!slot)
-        return fares_unseen(domain);
+        return state_unseen(domain);
     if (slot == readers_slot_if_any(domain)) /* this thread has a CPU */
         return GP_READER_STAYS;
-    again = is_about(fares, slot);
-    if (is_time_again(&fares->looked_at, os_clock_ns(), again ? SECOND_LOOK_NS : FIRST_LOOK_NS))
-        store_relaxed(&fares->fares, (uint32_t)fares_now(fares, slot));
+    again = is_about(state, slot);
+    if (is_time_again(&state->looked_at, os_clock_ns(), again ? SECOND_LOOK_NS : FIRST_LOOK_NS))
+        store_relaxed(&state->state, (uint32_t)state_now(state, slot));
     else if (!again)
         return GP_READER_NEW;
-    return (enum gp_fares)load_relaxed(&fares->fares);
+    return (enum gp_reader_state)load_relaxed(&state->state);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the thread of the reader in the way fares (see reader_state.c). */
+/* The state of the thread of the reader in the way (see reader_state.c). */
 #ifndef GP_USER_READER_STATE_H
 #define GP_USER_READER_STATE_H
 

@@ -34,7 +34,7 @@ static bool limit_is_default READ_MOSTLY = true;
 
 static uint64_t risen_at_ended; /* grace periods that had ended at the last rise */
 static uint64_t risen_at, step; /* ns, and bytes, of the last rise */
-static uint32_t fared;          /* enum gp_fares, at the last look */
+static uint32_t state_seen;     /* enum gp_reader_state, at the last look */
 uint64_t ceiling_rises;
 uint64_t ceiling_risen;
 
@@ -58,8 +58,8 @@ uint64_t ceiling_most(void)
             store_relaxed(&part_of_memory,
                           (uint64_t)min_size(MOST_BY_DEFAULT, allowed / PART_OF_MEMORY));
     }
-    return load_relaxed(&fared) == GP_READER_UNKNOWN ? load_relaxed(&slab_latent_limit)
-                                                     : known_most();
+    return load_relaxed(&state_seen) == GP_READER_UNKNOWN ? load_relaxed(&slab_latent_limit)
+                                                          : known_most();
 }
 
 /* Has latent_limit in force again. */
@@ -86,7 +86,7 @@ uint64_t ceiling_in_force(void)
 bool ceiling_may_rise(void)
 {
     return ceiling_most() > load_relaxed(&slab_latent_limit) || load_relaxed(&ceiling_risen) ||
-           load_relaxed(&fared) == GP_READER_UNKNOWN;
+           load_relaxed(&state_seen) == GP_READER_UNKNOWN;
 }
 
 /* Returns the bytes of the next step. The last one was used up since; it should have lasted for
@@ -107,15 +107,15 @@ static uint64_t next_step(uint64_t now, uint64_t limit)
  * the way fare. Returns whether the limit rose. Of several threads that found the same limit, one
  * raises it.
  */
-bool ceiling_follow(enum gp_fares fares)
+bool ceiling_follow(enum gp_reader_state state)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit), in_force = ceiling_in_force();
     uint64_t was = load_relaxed(&ceiling_risen), now = os_clock_ns(), more;
 
-    store_relaxed(&fared, (uint32_t)fares);
-    if (fares == GP_READER_STAYS || fares == GP_READER_UNKNOWN)
+    store_relaxed(&state_seen, (uint32_t)state);
+    if (state == GP_READER_STAYS || state == GP_READER_UNKNOWN)
         ceiling_fall();
-    if (fares != GP_READER_LACKS_CPU || !limit || in_force >= ceiling_most())
+    if (state != GP_READER_LACKS_CPU || !limit || in_force >= ceiling_most())
         return false;
     more = next_step(now, limit);
     gp_count_ended();
@@ -185,5 +185,5 @@ const char *ceiling_why(void)
 
     if (ceiling_in_force() > load_relaxed(&slab_latent_limit))
         return why[GP_READER_LACKS_CPU];
-    return why[load_relaxed(&fared)];
+    return why[load_relaxed(&state_seen)];
 }

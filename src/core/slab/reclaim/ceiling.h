@@ -14,7 +14,7 @@ extern uint64_t ceiling_risen;     /* bytes; in force if above latent_limit; wat
 uint64_t ceiling_in_force(void);
 uint64_t ceiling_most(void);
 bool ceiling_may_rise(void);
-bool ceiling_follow(enum gp_fares fares);
+bool ceiling_follow(enum gp_reader_state state);
 void ceiling_fall(void);
 void ceiling_set(uint64_t bytes);
 void ceiling_is_the_limit(void);

@@ -117,7 +117,7 @@ static bool drain_for_room(struct prudence_cache *cache, size_t bytes, struct th
 /* Has the limit in force follow the readers in the way. Returns whether there is room then. */
 static bool rise_for_room(size_t bytes)
 {
-    return ceiling_may_rise() && ceiling_follow(wait_readers_fare()) && limit_fits(bytes, false);
+    return ceiling_may_rise() && ceiling_follow(wait_reader_state()) && limit_fits(bytes, false);
 }
 
 static void wake_all(void)

@@ -65,18 +65,18 @@ bool wait_is_worth_it(void)
 
 /* Returns how the readers in the way fare: of all domains, the answer that speaks most against
  * letting more wait, because garbage of any domain may fill the limit. */
-enum gp_fares wait_readers_fare(void)
+enum gp_reader_state wait_reader_state(void)
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    enum gp_fares worst = GP_READER_NONE, fares;
+    enum gp_reader_state worst = GP_READER_NONE, state;
     uint64_t after = 0;
     unsigned count;
 
     do {
         count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
         for (unsigned i = 0; i < count; i++) {
-            fares = gp_reader_fares(domains[i]);
-            worst = fares > worst ? fares : worst;
+            state = gp_state_of_reader(domains[i]);
+            worst = state > worst ? state : worst;
             gp_domain_leave(domains[i]);
         }
     } while (count == DOMAINS_AT_ONCE);

@@ -13,7 +13,7 @@ extern struct wait_counts wait_counts;
 void wait_drive_all(void);
 bool wait_is_allowed(void);
 bool wait_is_worth_it(void);
-enum gp_fares wait_readers_fare(void);
+enum gp_reader_state wait_reader_state(void);
 bool wait_has_outlasted(uint64_t began);
 bool wait_give_up(uint64_t began);
 bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began);

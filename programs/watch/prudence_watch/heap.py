@@ -85,17 +85,20 @@ class Heap:
                 yield node, self.record("slab_node", first + node * size)
 
     def slab_at(self, address):
-        """The address of the slab that an address lies in; 0: none."""
-        number, page_shift, leaf_shift = self.layout.number, self.layout.number("page_shift"), self.layout.number("leaf_shift")
-        at = address >> leaf_shift
-        if leaf_shift <= page_shift or not 0 <= at < number("leaves"):
+        """The address of the slab that an address lies in; 0: none. A leaf has a word for each page, then one for each chunk."""
+        page, chunk, leaf = (self.layout.number(f"{unit}_shift") for unit in ("page", "chunk", "leaf"))
+        index, within = address >> leaf, address & (1 << leaf) - 1
+        if not page < chunk < leaf or not 0 <= index < self.layout.number("leaves"):
             return 0
-        if at not in self.leaves:
-            self.leaves[at] = self.memory.word(self.layout.address("page_map") + at * 8)
-        leaf, page = self.leaves[at], address >> page_shift
-        if leaf and page not in self.pages:
-            self.pages[page] = self.memory.word(leaf + (page & (1 << leaf_shift - page_shift) - 1) * 8)
-        return self.pages[page] if leaf else 0
+        if index not in self.leaves:
+            self.leaves[index] = tuple(self.memory.word(self.layout.address(table) + index * 8) for table in ("page_map", "whole_leaves"))
+        words, whole = self.leaves[index]
+        for at in (within >> page, (1 << leaf - page) + (within >> chunk)) if words else ():
+            if (index, at) not in self.pages:
+                self.pages[index, at] = self.memory.word(words + at * 8)
+            if self.pages[index, at]:
+                return self.pages[index, at]
+        return whole
 
     def cache_of(self, slab):
         return self.copy.record("prudence_cache", slab["cache"])

@@ -16,7 +16,7 @@ KINDS = {"number": struct.Struct("<32sQ"), "address": struct.Struct("<32sQ"), "m
 
 # Numbers that something is multiplied or divided by, or that are counted to: from, to.
 NUMBERS = {"percpu_stride": (1, bounds.STRUCTURE), "stack_count_bits": (1, 63), "grace_period_step": (1, 1 << 63), "page_shift": (8, 30),
-           "leaf_shift": (8, 62), "leaves": (1, 1 << 40), "margin_unit": (1, 1 << 30), "sampling_unit": (1, 1 << 32), "site_buckets": (1, bounds.SITES),
+           "chunk_shift": (8, 62), "leaf_shift": (8, 62), "leaves": (1, 1 << 40), "margin_unit": (1, 1 << 30), "sampling_unit": (1, 1 << 32), "site_buckets": (1, bounds.SITES),
            "requests": (1, bounds.REQUESTS)}
 
 

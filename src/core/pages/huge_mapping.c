@@ -269,7 +269,8 @@ static bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t re
 
     if (!target)
         return false;
-    if (!page_index_prepare(target, mapped) || !os_page_owner_prepare(target, mapped)) {
+    if (!page_index_prepare(target, mapped) || !os_page_owner_prepare(target, bytes) ||
+        !os_page_owner_prepare(target, owned)) {
         mapping_unmake(target, mapped);
         return false;
     }
@@ -443,17 +444,17 @@ bool huge_mapping_grow(struct huge_mapping *huge, size_t bytes, size_t wanted, v
     if (!done)
         return false;
     huge->bytes += more;
-    os_page_owner_set(huge->base + bytes, wanted - bytes, owner);
+    os_page_owner_resize(huge->base, bytes, huge->base, wanted, owner);
     return true;
 }
 
 /* Shrinks a huge mapping. A failure to cut leaves the mapping as it was, with more pages than the
  * user sees. */
-void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t wanted)
+void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t wanted, void *owner)
 {
     size_t before = huge->bytes;
 
-    os_page_owner_set(huge->base + wanted, bytes - wanted, NULL);
+    os_page_owner_resize(huge->base, bytes, huge->base, wanted, owner);
     if (huge_mapping_cut(huge, wanted)) {
         huge->bytes = wanted;
         count_back(before - wanted);

@@ -171,7 +171,7 @@ struct huge_mapping *huge_mapping_fresh(size_t bytes, size_t alignment, unsigned
 void *huge_mapping_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean);
 /* Changes the size of a used huge mapping, which may move when it grows. */
 bool huge_mapping_grow(struct huge_mapping *huge, size_t bytes, size_t wanted, void *owner);
-void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t wanted);
+void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t wanted, void *owner);
 /* For a run's memory that was moved to the start of a fresh one (run.c): makes it one mapping of
  * the system; or drops it, when the first `bytes` may be another mapping's; or frees it. */
 void huge_mapping_weld(struct huge_mapping *huge, size_t bytes);

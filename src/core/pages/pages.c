@@ -186,9 +186,9 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
     if (wanted > bytes)
         return pages_grow(&place, pages, bytes, wanted, owner);
     if (place.region)
-        run_shrink(place.region, pages, bytes, wanted);
-    else if (wanted >= HUGE_MAPPING_SHRUNK_MIN)
-        huge_mapping_shrink(place.huge, bytes, wanted);
+        run_shrink(place.region, pages, bytes, wanted, owner);
+    else if (wanted >= HUGE_MAPPING_SHRUNK_MIN && os_page_owner_prepare(pages, wanted))
+        huge_mapping_shrink(place.huge, bytes, wanted, owner);
     else
         return NULL;
     purge_excess(false);

@@ -109,7 +109,7 @@ bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, voi
         working_set_took(RUNS, more, dirty * OS_PAGE_SIZE);
     os_lock_release(&pages_lock);
     if (grown)
-        os_page_owner_set(run + bytes, more, owner);
+        os_page_owner_resize(run, bytes, run, wanted, owner);
     return grown;
 }
 
@@ -133,9 +133,9 @@ void run_put_clean(struct region *region, const char *pages, size_t bytes)
         region_free_clean(region, start, count);
 }
 
-void run_shrink(struct region *region, char *run, size_t bytes, size_t wanted)
+void run_shrink(struct region *region, char *run, size_t bytes, size_t wanted, void *owner)
 {
-    os_page_owner_set(run + wanted, bytes - wanted, NULL);
+    os_page_owner_resize(run, bytes, run, wanted, owner);
     os_lock_take(&pages_lock);
     run_put(region, run + wanted, bytes - wanted);
     os_lock_release(&pages_lock);

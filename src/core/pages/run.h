@@ -12,7 +12,7 @@ struct region;
 void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean);
 /* Grow a run in place (false if the pages after it are taken), or shrink it. */
 bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, void *owner);
-void run_shrink(struct region *region, char *run, size_t bytes, size_t wanted);
+void run_shrink(struct region *region, char *run, size_t bytes, size_t wanted, void *owner);
 /* Moves a run's memory to a huge mapping of `wanted` bytes; returns NULL if it stays. */
 char *run_move_to_huge_mapping(struct region *region, char *run, size_t bytes, size_t wanted,
                                void *owner);

@@ -79,9 +79,9 @@ static bool drop_margins(struct slab *slab)
 
     if (!os_pages_protect(slab->pages, slab->bytes, false))
         return false;
-    os_page_owner_set(slab->pages, front, NULL);
+    os_page_owner_resize(slab->pages, slab->bytes, slab->base, slab->bytes - front, slab);
     if (!os_pages_cut(slab->pages, front)) {
-        os_page_owner_set(slab->pages, front, slab);
+        os_page_owner_resize(slab->base, slab->bytes - front, slab->pages, slab->bytes, slab);
         return false;
     }
     slab->pages = slab->base;

@@ -104,13 +104,46 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     list_init(&slab->waiting_link);
 }
 
+/* Returns the page of a lone object if lookups may not find the slab there by the slab's range. */
+static void *page_of_object(const struct slab *slab)
+{
+    size_t offset = (size_t)(slab->base - (char *)slab->pages);
+
+    debug_assert(slab->capacity == 1 || slab->bytes < PAGE_MAP_CHUNK);
+    return slab->capacity > 1 || likely(offset < OS_PAGE_SIZE)
+               ? NULL
+               : (char *)slab->pages + (offset & ~(OS_PAGE_SIZE - 1));
+}
+
+static bool owner_enter(struct slab *slab)
+{
+    void *page = page_of_object(slab);
+
+    if (!os_page_owner_set(slab->pages, slab->bytes, slab))
+        return false;
+    if (unlikely(page) && !os_page_owner_set(page, OS_PAGE_SIZE, slab)) {
+        os_page_owner_set(slab->pages, slab->bytes, NULL);
+        return false;
+    }
+    return true;
+}
+
+static void owner_leave(const struct slab *slab)
+{
+    void *page = page_of_object(slab);
+
+    os_page_owner_set(slab->pages, slab->bytes, NULL);
+    if (unlikely(page))
+        os_page_owner_set(page, OS_PAGE_SIZE, NULL);
+}
+
 /* Calls the extensions of a slab that has pages, then lets lookups find the slab. Returns false,
  * with nothing kept, if memory ran out. */
 static bool slab_complete(struct slab *slab)
 {
     if (unlikely(load_relaxed(&slab->extensions)) && !extensions_made(slab))
         return false;
-    if (os_page_owner_set(slab->pages, slab->bytes, slab)) {
+    if (owner_enter(slab)) {
         note_live(slab, true);
         return true;
     }
@@ -202,7 +235,7 @@ void slab_unmake(struct slab *slab)
     bool alone = slab->alone;
 
     note_live(slab, false);
-    os_page_owner_set(slab->pages, slab->bytes, NULL);
+    owner_leave(slab);
     if (unlikely(load_relaxed(&slab->extensions)))
         extensions_going(slab);
     if (!cache->percpu)

@@ -143,7 +143,7 @@ static inline size_t slab_usable_bytes(const struct slab *slab)
  * reporting that the object was freed twice and its slab has gone. */
 static inline struct slab *slab_known(const void *object)
 {
-    struct slab *slab = os_page_owner(object);
+    struct slab *slab = os_page_owner_of_object(object);
 
     if (unlikely(!slab)) {
         os_report_misuse("object %p has lost its slab: was it freed twice?", object);
@@ -155,7 +155,7 @@ static inline struct slab *slab_known(const void *object)
 /* Returns the slab of an object of any cache, or NULL for misuse. */
 static inline struct slab *slab_of(const void *object)
 {
-    struct slab *slab = os_page_owner(object);
+    struct slab *slab = os_page_owner_of_object(object);
 
     return likely(slab && slab_has(slab, object)) ? slab : NULL;
 }
@@ -163,7 +163,7 @@ static inline struct slab *slab_of(const void *object)
 /* Returns the slab of an object of `cache`, or NULL for misuse. */
 static inline struct slab *slab_of_cache(const struct prudence_cache *cache, const void *object)
 {
-    struct slab *slab = os_page_owner(object);
+    struct slab *slab = os_page_owner_of_object(object);
 
     return likely(slab && slab->cache == cache && slab_has(slab, object)) ? slab : NULL;
 }

@@ -377,6 +377,11 @@ void **os_page_map[PAGE_MAP_LEAVES];
 static void
     *arena_owners[EXPLORE_ARENA_BYTES / OS_PAGE_SIZE]; /* the beginning of the arena's leaf */
 
+void *os_page_owner(const void *address)
+{
+    return os_page_owner_of_object(address);
+}
+
 void system_start(void)
 {
     os_page_map[EXPLORE_ARENA >> PAGE_MAP_LEAF_SHIFT] = arena_owners;
@@ -394,6 +399,11 @@ bool os_page_owner_set(void *pages, size_t bytes, void *owner)
     for (size_t at = 0; at < bytes; at += OS_PAGE_SIZE)
         arena_owners[((uintptr_t)pages - EXPLORE_ARENA + at) / OS_PAGE_SIZE] = owner;
     return true;
+}
+
+void os_page_owner_resize(void *pages, size_t bytes, void *new_pages, size_t new_bytes, void *owner)
+{
+    (void)pages, (void)bytes, (void)new_pages, (void)new_bytes, (void)owner;
 }
 
 void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zeroed,

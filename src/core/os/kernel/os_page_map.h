@@ -22,6 +22,7 @@
 #define PAGE_MAP_SLOTS (1ul << PAGE_MAP_BITS)
 #define PAGE_MAP_SHIFT (PAGE_SHIFT + PAGE_MAP_BITS)
 #define PAGE_MAP_MAX   (1ul << 25) /* leaves, 64 TiB; pages beyond cannot become slabs */
+#define PAGE_MAP_CHUNK (~0ul)      /* each page has an entry */
 
 struct os_page_map {
     unsigned long reach; /* in leaves; written after `leaves` */
@@ -57,6 +58,11 @@ static inline void *os_page_owner(const void *address)
     return os_page_map_entry(leaf, offset >> PAGE_SHIFT & (PAGE_MAP_SLOTS - 1));
 }
 
+static inline void *os_page_owner_of_object(const void *address)
+{
+    return os_page_owner(address);
+}
+
 /* Only the module looks up pages. */
 static inline const void *os_page_map_root(void)
 {
@@ -66,5 +72,11 @@ static inline const void *os_page_map_root(void)
 /* Sets the owner (or NULL) of every page of the range. Returns false, with nothing set, if a leaf
  * cannot be allocated. */
 bool os_page_owner_set(void *pages, size_t bytes, void *owner);
+
+/* Not used in a kernel, where blocks keep their size. */
+static inline void os_page_owner_resize(void *pages, size_t bytes, void *new_pages,
+                                        size_t new_bytes, void *owner)
+{
+}
 
 #endif /* OS_KERNEL_PAGE_MAP_H */

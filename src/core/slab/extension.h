@@ -9,18 +9,18 @@
  * that the objects come to the gate (gate.c). The gate calls the extensions to allocate, free and
  * defer, and merges call them for safe objects, from the first to the last of the table:
  *
- *   allocate   instead; or, for an object of the cache, taken, then allocated
+ *   allocate   instead; or, for an object of the cache, make_fit if it was deferred; allocated
  *   free       freed, released
  *   defer      deferred; the object waits for a grace period
  *   safe       safe; released, unless one of them takes care of that later
  *
  * extension_steps.h lists the steps. In that order they are also called for caches and slabs.
  *
- * Locks: `may_go` and `safe` may run under a node's lock, and `safe` as the owner of a CPU's
- * caches, so these two take no lock, make no system call and do not wait. `going`, `keep_pages` and
- * `kept` may run under slab_caches_lock, and `explain` under any lock. All others run without a
- * lock of the slab layer. The program may hold locks in any case. A thread that carries the slab
- * calls `going` and `keep_pages`.
+ * Locks: `may_go`, `safe` and `to_slabs` may run under a node's lock, and `safe`, `to_slabs` and
+ * `to_reuse` as the owner of a CPU's caches, so these take no lock, make no system call and do not
+ * wait. `going`, `keep_pages` and `kept` may run under slab_caches_lock, and `explain` under any
+ * lock. All others run without a lock of the slab layer. The program may hold locks in any case. A
+ * thread that carries the slab calls `going` and `keep_pages`.
  */
 #ifndef SLAB_EXTENSION_H
 #define SLAB_EXTENSION_H
@@ -30,6 +30,7 @@
 struct slab;
 struct prudence_cache;
 struct cache_layout;
+struct reuse;
 
 /* What an extension wants of a cache. With EXTENSION_INSTEAD only `instead` is called, and the
  * extension belongs only to slabs of lone objects that it made. Frees and deferrals keep their fast
@@ -75,6 +76,9 @@ void extensions_start(void);
  * extensions have one bit for each. */
 bool extensions_meet_objects(uint32_t extensions);
 
+/* Returns whether an extension of the set looks at allocations or deferrals as they are made. */
+bool extensions_meet_aside(uint32_t extensions);
+
 /* Returns the extensions that want a cache, and in *of_slabs those that its slabs have as well. */
 uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs);
 
@@ -86,7 +90,6 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 #define THROUGH(type, name, parameters)
 #include "slab/extension_steps.h"
 /* NOLINTEND(bugprone-macro-parentheses) */
-void *extensions_taken(struct prudence_cache *cache, void *object);
 
 /* Called for an object that is merged, which goes to its slab or to an object cache. */
 static inline void extensions_merged(struct slab *slab, void *object)

@@ -380,6 +380,9 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
     else
         room = limit_reserve(os_cpu_current(), bytes);
     if (room) {
+        /* Not before: without room, the object may come to a ring after all. */
+        if (unlikely(slab->cache->flags & CACHE_DESTRUCTED))
+            extensions_to_slabs(slab->cache, &object, 1);
         latent_slab_put(node, &run, NULL);
         node->counts.deferred++;
     }

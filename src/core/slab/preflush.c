@@ -22,6 +22,7 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
+#include "slab/extension.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/decay.h"
@@ -52,6 +53,8 @@ static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp
         return NULL;
     if (load_relaxed(&cpu->line.ring_head) == head) {
         object = cpu->line.ring[head & cpu->line.ring_mask];
+        if (unlikely(cache->flags & CACHE_DESTRUCTED))
+            extensions_to_slabs(cache, &object, 1);
         store_release(&cpu->line.ring_head, head + 1);
     }
     cpu_cache_release(cpu);

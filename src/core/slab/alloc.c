@@ -8,7 +8,6 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
-#include "slab/extension.h"
 #include "slab/latent_cache.h"
 #include "slab/object_cache.h"
 #include "slab/reclaim/budget.h"
@@ -105,7 +104,7 @@ static unsigned merge_here(struct prudence_cache *cache, struct cpu_cache *cpu, 
 
 /* Takes an object from this CPU's stack, if need be after a merge. Returns false if another thread
  * owns the caches. */
-static bool take_or_merge(struct prudence_cache *cache, struct miss *miss)
+static __attribute__((noinline)) bool take_or_merge(struct prudence_cache *cache, struct miss *miss)
 {
     struct cpu_cache *cpu = cpu_cache_take(cache, miss);
     unsigned merged = 0;
@@ -228,7 +227,8 @@ static bool alloc_grow_caches(struct prudence_cache *cache, struct miss *miss)
     return true;
 }
 
-static void *alloc_by(struct prudence_cache *cache, struct miss *miss, os_alloc_flags flags)
+static __attribute__((noinline)) void *alloc_by(struct prudence_cache *cache, struct miss *miss,
+                                                os_alloc_flags flags)
 {
     if (!take_here(cache, miss))
         return refill_bypass_cache(cache, flags);
@@ -250,9 +250,9 @@ static __attribute__((noinline)) void *alloc_reusing(struct prudence_cache *cach
     void *object;
 
     reuse.cache = cache;
-    reuse.may = extensions_may_reuse(cache);
+    reuse.may = reuse_upcalls.may_reuse();
     object = alloc_by(cache, &miss, flags);
-    return object || reuse.may ? object : extensions_apart(cache);
+    return object || reuse.may ? object : reuse_upcalls.apart(cache);
 }
 
 void *alloc_from_cache(struct prudence_cache *cache, os_alloc_flags flags)

@@ -24,6 +24,7 @@
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/sift.h"
 #include "slab/reclaim/throttle.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 #include "slab/slow_path.h"
 
@@ -216,7 +217,7 @@ static void free_after_wait(struct prudence_cache *cache, struct slab *slab, voi
     bool fit = likely(!(cache->flags & CACHE_DESTRUCTED));
 
     if (!fit)
-        extensions_to_slabs(cache, &object, 1);
+        reuse_upcalls.to_slabs(cache, &object, 1);
     if (unlikely(load_relaxed(&slab->extensions)))
         extensions_merged(slab, object);
     if (fit) {

@@ -6,7 +6,6 @@
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/cache_type.h"
-#include "slab/reuse.h"
 #include "slab/slab.h"
 
 struct first_blocks slab_first READ_MOSTLY = {.extension = 0};
@@ -33,7 +32,7 @@ void extensions_start(void)
 bool extensions_meet_objects(uint32_t extensions)
 {
     return extensions & (having.instead | having.allocated | having.freed | having.deferred |
-                         having.make_fit | having.safe | having.released);
+                         having.safe | having.released);
 }
 
 bool extensions_meet_aside(uint32_t extensions)
@@ -61,7 +60,6 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 
 #define OF_CACHE load_relaxed(&cache->extensions)
 #define OF_SLAB  load_relaxed(&slab->extensions)
-#define OF_REUSE load_relaxed(&reuse->cache->extensions)
 #define OF_ALL   (EXTENSION_BIT(OS_EXTENSIONS) - 1)
 
 /* Types and lists of parameters take no parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */

@@ -9,18 +9,18 @@
  * that the objects come to the gate (gate.c). The gate calls the extensions to allocate, free and
  * defer, and merges call them for safe objects, from the first to the last of the table:
  *
- *   allocate   instead; or, for an object of the cache, make_fit if it was deferred; allocated
+ *   allocate   instead; or, for an object of the cache, allocated
  *   free       freed, released
  *   defer      deferred; the object waits for a grace period
  *   safe       safe; released, unless one of them takes care of that later
  *
  * extension_steps.h lists the steps. In that order they are also called for caches and slabs.
  *
- * Locks: `may_go`, `safe` and `to_slabs` may run under a node's lock, and `safe`, `to_slabs` and
- * `to_reuse` as the owner of a CPU's caches, so these take no lock, make no system call and do not
- * wait. `going`, `keep_pages` and `kept` may run under slab_caches_lock, and `explain` under any
- * lock. All others run without a lock of the slab layer. The program may hold locks in any case. A
- * thread that carries the slab calls `going` and `keep_pages`.
+ * Locks: `may_go` and `safe` may run under a node's lock, and `safe` as the owner of a CPU's
+ * caches, so these two take no lock, make no system call and do not wait. `going`, `keep_pages` and
+ * `kept` may run under slab_caches_lock, and `explain` under any lock. All others run without a
+ * lock of the slab layer. The program may hold locks in any case. A thread that carries the slab
+ * calls `going` and `keep_pages`.
  */
 #ifndef SLAB_EXTENSION_H
 #define SLAB_EXTENSION_H
@@ -30,7 +30,6 @@
 struct slab;
 struct prudence_cache;
 struct cache_layout;
-struct reuse;
 
 /* What an extension wants of a cache. With EXTENSION_INSTEAD only `instead` is called, and the
  * extension belongs only to slabs of lone objects that it made. Frees and deferrals keep their fast

@@ -62,28 +62,6 @@ EACH(allocated, OF_SLAB, (struct slab * slab, void *object, size_t size, bool ze
 EACH(resized, OF_SLAB, (struct slab * slab, void *object, size_t size), (slab, object, size))
 EACH(freed, OF_SLAB, (struct slab * slab, void *object, const char *what), (slab, object, what))
 EACH(deferred, OF_SLAB, (struct slab * slab, void *object, const char *what), (slab, object, what))
-/* The next seven are of caches with CACHE_DESTRUCTED (reuse.h). */
-/* Returns whether this thread may make objects fit for reuse. It carries nothing. */
-ANY(may_reuse, OF_CACHE, (struct prudence_cache * cache), (cache))
-/* Allocates an object that needs nothing, for a caller that may not. Returns NULL if there is no
- * memory. */
-FIRST(void *, apart, OF_CACHE, (struct prudence_cache * cache), (cache))
-/* Called after a deferral, when the object, slab and cache may be gone. */
-EACH(put_off, OF_ALL, (unsigned cache_flags), (cache_flags))
-/* Called before deferred objects go to their slabs, safe or not: by the owner of the ring that they
- * leave, or by a thread that defers past the rings, perhaps under the node's lock. The same object
- * may come twice. */
-EACH(to_slabs, OF_CACHE, (struct prudence_cache * cache, void **objects, unsigned count),
-     (cache, objects, count))
-/* Called by the owner of a ring before safe objects leave it for reuse. `safe` is not called for
- * them otherwise. */
-EACH(to_reuse, OF_REUSE, (struct reuse * reuse), (reuse))
-/* Called by a thread that carries free objects from slabs. Moves those to the front that need
- * nothing, and stores their number. The others are made fit, unless the thread may not. */
-EACH(sort, OF_REUSE, (struct reuse * reuse), (reuse))
-/* Makes the other objects fit for reuse. The caller carries them, and does afterwards, but not
- * meanwhile. */
-EACH(make_fit, OF_REUSE, (struct reuse * reuse), (reuse))
 /* Called when the grace period is over. If false, the extension calls extensions_released()
  * later. */
 EVERY(safe, OF_SLAB, (struct slab * slab, void *object), (slab, object))

@@ -308,7 +308,7 @@ unsigned latent_cache_take_oldest(struct prudence_cache *cache, struct cpu_cache
 
         ring_copy(cpu, head, objects + taken, run);
         if (unlikely(cache->flags & CACHE_DESTRUCTED))
-            extensions_to_slabs(cache, objects + taken, run);
+            reuse_upcalls.to_slabs(cache, objects + taken, run);
         if (unlikely(load_relaxed(&cache->slab_extensions)))
             ring_forget(cpu, head, run);
         store_release(&cpu->line.ring_head, head + run);
@@ -327,11 +327,11 @@ static void tell_extensions(struct prudence_cache *cache, void **objects, unsign
 {
     if (reuse) {
         reuse->count = count;
-        extensions_to_reuse(reuse);
+        reuse_upcalls.to_reuse(reuse);
         return;
     }
     if (cache->flags & CACHE_DESTRUCTED)
-        extensions_to_slabs(cache, objects, count);
+        reuse_upcalls.to_slabs(cache, objects, count);
     all_are_safe(objects, count);
 }
 

@@ -22,11 +22,11 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
-#include "slab/extension.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/decay.h"
 #include "slab/reclaim/limit.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 #include "slab/transfer_batch.h"
 
@@ -54,7 +54,7 @@ static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp
     if (load_relaxed(&cpu->line.ring_head) == head) {
         object = cpu->line.ring[head & cpu->line.ring_mask];
         if (unlikely(cache->flags & CACHE_DESTRUCTED))
-            extensions_to_slabs(cache, &object, 1);
+            reuse_upcalls.to_slabs(cache, &object, 1);
         store_release(&cpu->line.ring_head, head + 1);
     }
     cpu_cache_release(cpu);

@@ -8,7 +8,6 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
-#include "slab/extension.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
@@ -96,9 +95,9 @@ static __attribute__((noinline)) void *reuse_refilled(struct prudence_cache *cac
     reuse.count = count;
     os_copy_pointers(reuse.objects, objects, count);
     reuse.may = may;
-    extensions_sort(&reuse);
+    reuse_upcalls.sort(&reuse);
     if (reuse.fit < count && reuse.may)
-        extensions_make_fit(&reuse);
+        reuse_upcalls.make_fit(&reuse);
     else if (reuse.fit < count)
         put_back_unfit(&reuse);
     if (reuse.count > 1)
@@ -185,7 +184,7 @@ static void *refill_from_node(struct prudence_cache *cache, unsigned count, bool
 {
     void *objects[TRANSFER_MAX] UNINITIALIZED;
     struct reclaim reclaim = {.began = 0};
-    bool may = unlikely(cache->flags & CACHE_DESTRUCTED) && extensions_may_reuse(cache);
+    bool may = unlikely(cache->flags & CACHE_DESTRUCTED) && reuse_upcalls.may_reuse();
     unsigned taken;
 
     count = (unsigned)clamp_size(

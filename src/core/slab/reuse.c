@@ -10,7 +10,6 @@
 #include "slab/reuse.h"
 
 #include "os/os.h"
-#include "slab/extension.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
 
@@ -43,7 +42,7 @@ void *reuse_finish(struct reuse *reuse)
     void *object;
 
     reuse->fit = 0;
-    extensions_make_fit(reuse);
+    reuse_upcalls.make_fit(reuse);
     object = push_and_pop(reuse);
     os_carry_end();
     return object;

@@ -105,7 +105,7 @@ static unsigned epoch_now(const struct prudence_cache *cache)
 
 /* Counts objects before another thread can find them, or find that they have left the ring: the
  * ring's head moves later, by a release store. */
-static void destruct_to_slabs(struct prudence_cache *cache, void **objects, unsigned count)
+void destruct_to_slabs(struct prudence_cache *cache, void **objects, unsigned count)
 {
     unsigned epoch = epoch_now(cache), marked = 0, at = 0;
     struct run run;
@@ -121,7 +121,7 @@ static void destruct_to_slabs(struct prudence_cache *cache, void **objects, unsi
 }
 
 /* As above. Other extensions are rare, and none with `safe` is given to single slabs of a cache. */
-static void destruct_to_reuse(struct reuse *reuse)
+void destruct_to_reuse(struct reuse *reuse)
 {
     const struct prudence_cache *cache = reuse->cache;
     unsigned epoch = epoch_now(cache);
@@ -147,7 +147,7 @@ static unsigned unmark(const void *object, bool may)
 }
 
 /* Counts stay as they are: the objects are pending until their destructors have returned. */
-static void destruct_sort(struct reuse *reuse)
+void destruct_sort(struct reuse *reuse)
 {
     void *due[REUSE_MAX];
     uint32_t epochs = 0;
@@ -171,7 +171,7 @@ static void destruct_sort(struct reuse *reuse)
 }
 
 /* `epochs` has a bit for each object that is not fit. */
-static void destruct_make_fit(struct reuse *reuse)
+void destruct_make_fit(struct reuse *reuse)
 {
     struct destruct_hand hand = {.cache = reuse->cache,
                                  .objects = reuse->objects + reuse->fit,
@@ -215,7 +215,7 @@ void destruct_watch(void)
 }
 
 /* Starts the worker at the first deferral, before a thread with locks held needs one. */
-static void destruct_put_off(unsigned cache_flags)
+void destruct_put_off(unsigned cache_flags)
 {
     if (cache_flags & CACHE_DESTRUCT_SOON) {
         destruct_watch();
@@ -231,7 +231,7 @@ const struct prudence_cache *destruct_here(void)
 }
 
 /* Returns whether this thread may run destructors unasked; see the head of this file. */
-static bool may_run_any(void)
+bool destruct_may_run(void)
 {
     return !destruct_runs && gp_may_wait();
 }
@@ -281,17 +281,11 @@ static void *alloc_done(struct prudence_cache *cache)
 }
 
 /* Has the worker destroy the objects that the caller could not have. */
-static void *destruct_apart(struct prudence_cache *cache)
+void *destruct_apart(struct prudence_cache *cache)
 {
     store_relaxed(&destruct_of_cache(cache)->any, 1u);
     destruct_kick();
     return alloc_done(cache);
-}
-
-static bool destruct_may_reuse(struct prudence_cache *cache)
-{
-    (void)cache;
-    return may_run_any();
 }
 
 /* ------------------------------------------------------------------------------------ one cache */
@@ -365,7 +359,7 @@ static void destruct_flush(struct prudence_cache *cache)
     uint64_t most, done = 0;
     unsigned some = 1;
 
-    if (!may_run_any())
+    if (!destruct_may_run())
         return; /* The worker is told when a slab cannot be freed (node.c). */
     drain_cache(cache, true);
     most = destruct_pending(cache);
@@ -453,12 +447,5 @@ const struct slab_extension destruct_extension = {.wants = destruct_wants,
                                                   .going = destruct_going,
                                                   .may_go = destruct_may_go,
                                                   .kept = destruct_kick,
-                                                  .may_reuse = destruct_may_reuse,
-                                                  .apart = destruct_apart,
                                                   .freed = destruct_freed,
-                                                  .put_off = destruct_put_off,
-                                                  .to_slabs = destruct_to_slabs,
-                                                  .to_reuse = destruct_to_reuse,
-                                                  .sort = destruct_sort,
-                                                  .make_fit = destruct_make_fit,
                                                   .safe = destruct_safe};

@@ -5,10 +5,20 @@
 
 #include "fork_part.h"
 #include "slab/extension.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 
 enum { DESTRUCT_EXTENSION = 4 }; /* the extension's number */
 extern const struct slab_extension destruct_extension;
+
+/* For reuse_upcalls (slab/reuse.h). */
+bool destruct_may_run(void);
+void *destruct_apart(struct prudence_cache *cache);
+void destruct_put_off(unsigned cache_flags);
+void destruct_to_slabs(struct prudence_cache *cache, void **objects, unsigned count);
+void destruct_to_reuse(struct reuse *reuse);
+void destruct_sort(struct reuse *reuse);
+void destruct_make_fit(struct reuse *reuse);
 
 /* Returns the cache whose destructor this thread is in, or NULL. */
 const struct prudence_cache *destruct_here(void);

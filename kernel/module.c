@@ -10,6 +10,7 @@
 #include "slab/node_choose.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/limit.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 #include "slab/start.h"
 
@@ -67,6 +68,7 @@ static const struct slab_extension clean_extension = {
     .wants = is_wanted, .made = all_are_free, .going = pages_go, .safe = object_is_free_now};
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {&clean_extension};
+const struct reuse_upcalls reuse_upcalls = {.may_reuse = NULL}; /* no cache has a destructor */
 
 static void stop(void)
 {

@@ -152,8 +152,8 @@ enum prudence_cache_flags {
      */
     PRUDENCE_CACHE_TYPESAFE = 1 << 0,
     /*
-     * Needs a destructor. A thread of the library destroys deferred objects soon after their grace
-     * period, even if nobody wants their memory yet.
+     * Needs a destructor. A thread of the library destroys deferred objects within milliseconds of
+     * their grace period, even if nobody wants their memory yet.
      */
     PRUDENCE_CACHE_DESTRUCT_SOON = 1 << 1,
     /*
@@ -187,15 +187,15 @@ struct prudence_cache_attr {
     /*
      * Called with `context` exactly once for each object that is freed or deferred. For a freed
      * object, prudence_cache_free calls it. For a deferred object, after the grace period, it is
-     * called in prudence_cache_alloc of that cache when the object is about to be handed out again.
-     * If the slab goes back before that, a thread of the library (which the first need starts)
-     * calls it, or prudence_cache_shrink, _barrier or _destroy does. An allocation inside a
+     * called in prudence_cache_alloc of that cache before the object is handed out again, for up to
+     * 32 objects at a time: those that this call and later ones return. If the slab goes back
+     * before that, a thread of the library (which the first need starts) calls it, or
+     * prudence_cache_shrink, _barrier or _destroy does. An allocation inside a
      * read-side section or another destructor runs no destructor; an object that needs none is
      * taken. (A free there does run the destructor, since the caller asked for that.) If the cache
      * has a constructor, the destructor must leave the object as constructed. It may do what a
      * callback may (<prudence/call.h>), also allocate from its own cache and defer objects of that
-     * cache, but may not wait for callbacks or destructors (EDEADLK). It must return. Such a cache
-     * has no fast paths.
+     * cache, but may not wait for callbacks or destructors (EDEADLK). It must return.
      */
     void (*destructor)(void *object, void *context);
 };

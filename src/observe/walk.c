@@ -39,6 +39,7 @@
 #include "slab/node.h"
 #include "slab/start.h"
 #include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_hand.h"
 
 _Static_assert(sizeof(struct heap_walk) <= 300000, "what <prudence/heap_walk.h> says");
 
@@ -123,13 +124,14 @@ static uint8_t wait_of(const struct prudence_domain *domain, gp_cookie cookie)
     return gp_poll(domain, cookie) ? PRUDENCE_WAIT_MERGE : PRUDENCE_WAIT_GRACE_PERIOD;
 }
 
-/* Returns whether a thread took the object out of the slab to run the destructor, and has not
- * begun. */
+/* Returns whether the object's destructor has not begun: a thread has taken the object out of the
+ * slab or a ring to run it. */
 static bool awaits_destructor(struct slab *slab, unsigned index)
 {
+    const void *object = slab_object(slab, index, slab->cache->body->stride);
+
     return slab->cache->body->destructor &&
-           destruct_epoch(slab, slab_object(slab, index, slab->cache->body->stride)) !=
-               DESTRUCT_NO_EPOCH;
+           (destruct_epoch(slab, object) != DESTRUCT_NO_EPOCH || destruct_hands_have(object));
 }
 
 /* Describes an object that is neither free nor latent in the slab, live as far as extensions know.

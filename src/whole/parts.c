@@ -89,6 +89,14 @@ const struct heap_upcalls heap_upcalls = {
     .explain_live = check_live_explain,
 };
 
+const struct reuse_upcalls reuse_upcalls = {.may_reuse = destruct_may_run,
+                                            .apart = destruct_apart,
+                                            .put_off = destruct_put_off,
+                                            .to_slabs = destruct_to_slabs,
+                                            .to_reuse = destruct_to_reuse,
+                                            .sort = destruct_sort,
+                                            .make_fit = destruct_make_fit};
+
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
     [EXPIRY_COUNTS_EXTENSION] = &expiry_counts,
     [PROFILE_EXTENSION] = &profile_extension,

@@ -162,6 +162,7 @@ TEST(a_worker_rests_once, set_up)
     assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_POLL);
     assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
     assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_REST);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_LATER, &rested), CALLBACK_LONG_REST);
     assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_SLEEP);
 }
 

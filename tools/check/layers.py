@@ -48,6 +48,7 @@ PROGRAM_TABLES = {
     "gp_schemes_count": "",
     "gp_parts": "what parts of gp/ beside the schemes do for threads and processes",
     "heap_upcalls": "the few calls from the heap to parts above it",
+    "reuse_upcalls": "what makes objects fit for reuse: destructors",
 }
 
 # Variables by which a layer is told at run time whom to call.

@@ -9,11 +9,13 @@
 #include "heap/upcalls.h"
 #include "process.h"
 #include "process/options.h"
+#include "slab/reuse.h"
 
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
     [COLD_EXTENSION] = &cold_extension,
 };
 const struct heap_upcalls heap_upcalls = {.of_cold = 0};
+const struct reuse_upcalls reuse_upcalls = {.may_reuse = NULL};
 
 const struct domain_queue domain_queue = {.make = NULL};
 const struct gp_scheme *const gp_schemes[] = {

@@ -13,6 +13,7 @@
 #include "slab/gate.h"
 #include "slab/misuse.h"
 #include "slab/recent_frees.h"
+#include "slab/reuse.h"
 
 __thread const void *object_entry;
 
@@ -59,13 +60,16 @@ static __attribute__((noinline)) void *alloc_counted(struct prudence_cache *cach
     return object ? object : object_alloc_slower(cache, size, what);
 }
 
-/* The holder of a number is served here, without a call. */
+/* Serves here, without a call, the holder of a number, and allocations from caches with a
+ * destructor, which does not look at them. */
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {
     void *object = NULL;
 
     if (likely(cache) && unlikely(cache_is_locked(cache)))
         object = os_percpu_held_pop(cache->percpu);
+    else if (likely(cache) && unlikely(cache->flags & CACHE_DESTRUCTED))
+        object = os_percpu_pop(&cache->body->aside_percpu);
     return likely(object) ? object : alloc_counted(cache, size, what);
 }
 
@@ -181,9 +185,27 @@ static __attribute__((noinline)) void free_deferred_otherwise(struct prudence_ca
     errno = saved_errno;
 }
 
+/* Defers the object of a cache with a destructor, which does not look at deferrals, unless the slab
+ * has other extensions. Afterwards the slab may be gone. */
+static inline bool append_aside(const struct slab *slab, void *object)
+{
+    const struct prudence_cache *cache = slab->cache;
+    unsigned flags = cache->flags;
+
+    /* Acquire: pairs with begin_in_cache(), which closes the path before it adds an extension. */
+    if (load_relaxed(&slab->extensions) != load_acquire(&cache->slab_extensions) ||
+        !os_percpu_append(&cache->body->aside_percpu, object))
+        return false;
+    reuse_put_off(flags);
+    return true;
+}
+
 void object_free_deferred_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                                const char *what)
 {
+    if (likely(slab) && unlikely(slab->cache->flags & CACHE_DESTRUCTED) &&
+        likely(append_aside(slab, object)))
+        return;
     if (likely(!is_locked(slab)) || unlikely(!os_percpu_held_append(slab->cache->percpu, object)))
         free_deferred_otherwise(cache, object, slab, what);
 }

@@ -17,6 +17,7 @@
 #include "slab/reclaim/sift.h"
 #include "slab/reclaim/throttle.h"
 #include "slab/refill.h"
+#include "slab/reuse.h"
 #include "slab/slow_path.h"
 
 /*
@@ -53,7 +54,8 @@ struct miss {
     bool enough;      /* ... and enough to be worth a grace period, or one has been requested */
     bool due;         /* ... or so much that the ring is full */
     gp_cookie cookie;
-    unsigned cpu; /* the CPU whose caches the miss owned */
+    unsigned cpu;        /* the CPU whose caches the miss owned */
+    struct reuse *reuse; /* of caches with CACHE_DESTRUCTED, else NULL */
 };
 
 /* Returns whether a grace period is worth its cost: caches deferred enough on this CPU, or one that
@@ -92,29 +94,64 @@ static void alloc_weigh(struct prudence_cache *cache, struct cpu_cache *cpu, str
     weigh_growth(cache, cpu, full && !miss->enough, miss);
 }
 
+/* Merges, or takes objects for reuse. Returns their number. */
+static unsigned merge_here(struct prudence_cache *cache, struct cpu_cache *cpu, struct miss *miss)
+{
+    if (likely(!miss->reuse))
+        return latent_cache_merge(cache, cpu);
+    return miss->reuse->may ? latent_cache_reuse(cache, cpu, miss->reuse) : 0;
+}
+
 /* Takes an object from this CPU's stack, if need be after a merge. Returns false if another thread
  * owns the caches. */
-static bool take_here(struct prudence_cache *cache, struct miss *miss)
+static __attribute__((noinline)) bool take_or_merge(struct prudence_cache *cache, struct miss *miss)
 {
     struct cpu_cache *cpu = cpu_cache_take(cache, miss);
+    unsigned merged = 0;
 
     if (!cpu)
         return false;
     miss->object = object_cache_pop(cpu);
     if (!miss->object && cpu->slots) {
         latent_cache_close(cache, cpu);
-        if (latent_cache_merge(cache, cpu) ||
-            (latent_cache_end_at_once(cache, cpu), latent_cache_merge(cache, cpu))) {
+        merged = merge_here(cache, cpu, miss);
+        if (!merged) {
+            latent_cache_end_at_once(cache, cpu);
+            merged = merge_here(cache, cpu, miss);
+        }
+        if (merged && !miss->reuse) {
             miss->object = object_cache_pop(cpu);
             count_add(&cpu->counts.hits_after_merge, 1);
         }
         if (cpu->ahead && !latent_cache_is_open(cache, cpu))
             latent_cache_open(cache, cpu); /* reserve a whole batch again, for the fast path */
     }
-    if (!miss->object)
+    if (!miss->object && !merged)
         alloc_weigh(cache, cpu, miss);
     cpu_cache_release(cpu);
     return true;
+}
+
+/* Does the same if objects must be made fit. Returns false also if another thread owns the caches
+ * when that is done. */
+static __attribute__((noinline)) bool take_or_reuse(struct prudence_cache *cache, struct miss *miss)
+{
+    bool owned;
+
+    miss->reuse->count = 0;
+    os_carry_begin();
+    owned = take_or_merge(cache, miss);
+    if (!miss->reuse->count) {
+        os_carry_end();
+        return owned;
+    }
+    miss->object = reuse_finish(miss->reuse);
+    return miss->object != NULL;
+}
+
+static bool take_here(struct prudence_cache *cache, struct miss *miss)
+{
+    return unlikely(miss->reuse != NULL) ? take_or_reuse(cache, miss) : take_or_merge(cache, miss);
 }
 
 /* Drives the grace period that the closed batches wait for, and tries the CPU's caches again. */
@@ -190,19 +227,40 @@ static bool alloc_grow_caches(struct prudence_cache *cache, struct miss *miss)
     return true;
 }
 
+static __attribute__((noinline)) void *alloc_by(struct prudence_cache *cache, struct miss *miss,
+                                                os_alloc_flags flags)
+{
+    if (!take_here(cache, miss))
+        return refill_bypass_cache(cache, flags);
+    if (!miss->object && miss->grow && !alloc_grow_caches(cache, miss))
+        miss->due = miss->enough;
+    if (unlikely(miss->past_caches))
+        return refill_bypass_cache(cache, flags);
+    if (!miss->object && miss->due)
+        drive_and_take(cache, miss);
+    return miss->object ? miss->object : alloc_refill(cache, miss, flags);
+}
+
+/* A function of its own, because its stack is larger. */
+static __attribute__((noinline)) void *alloc_reusing(struct prudence_cache *cache,
+                                                     os_alloc_flags flags)
+{
+    struct reuse reuse UNINITIALIZED;
+    struct miss miss = {.refill = 1, .reuse = &reuse};
+    void *object;
+
+    reuse.cache = cache;
+    reuse.may = reuse_upcalls.may_reuse();
+    object = alloc_by(cache, &miss, flags);
+    return object || reuse.may ? object : reuse_upcalls.apart(cache);
+}
+
 void *alloc_from_cache(struct prudence_cache *cache, os_alloc_flags flags)
 {
     struct miss miss = {.refill = 1};
 
-    if (!take_here(cache, &miss))
-        return refill_bypass_cache(cache, flags);
-    if (!miss.object && miss.grow && !alloc_grow_caches(cache, &miss))
-        miss.due = miss.enough;
-    if (unlikely(miss.past_caches))
-        return refill_bypass_cache(cache, flags);
-    if (!miss.object && miss.due)
-        drive_and_take(cache, &miss);
-    return miss.object ? miss.object : alloc_refill(cache, &miss, flags);
+    return unlikely(cache->flags & CACHE_DESTRUCTED) ? alloc_reusing(cache, flags)
+                                                     : alloc_by(cache, &miss, flags);
 }
 
 /* Takes the stack's objects in one go, the others one by one. */

@@ -228,7 +228,8 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     name_copy(cache->name, CACHE_NAME_SIZE, name);
     cache->domain = layout->domain ? layout->domain : gp_default_domain();
     cache->flags = narrow(uint16_t, layout->flags | (gp_sifts(cache->domain) ? CACHE_SIFTED : 0) |
-                                        (layout->constructor ? CACHE_CONSTRUCTED : 0));
+                                        (layout->constructor ? CACHE_CONSTRUCTED : 0) |
+                                        (layout->destructor ? CACHE_DESTRUCTED : 0));
     cache->object_size = narrow(uint32_t, layout->object_size);
     cache->alignment = narrow(uint16_t, alignment_of(layout));
     cache->named = layout->named;
@@ -249,7 +250,7 @@ static void body_apply(struct cache_body *body, const struct prudence_cache *cac
     body->destructor = layout->destructor;
     body->context = layout->context;
     body->sized = layout->object_cache_bytes > 0;
-    body->slab_percpu = os_percpu_owned_lines;
+    body->slab_percpu = body->aside_percpu = os_percpu_owned_lines;
     if (layout->no_cpu_caches) {
         body->capacity = 1;
         body->stride = OS_PAGE_SIZE;
@@ -303,7 +304,7 @@ static void body_end(struct cache_body *body)
 {
     struct slab_node *nodes = body->nodes;
 
-    body->slab_percpu = os_percpu_owned_lines;
+    body->slab_percpu = body->aside_percpu = os_percpu_owned_lines;
     store_relaxed(&body->nodes, (struct slab_node *)NULL);
     if (body->window)
         os_window_unmake(body->window);
@@ -340,6 +341,9 @@ static void lines_install(struct prudence_cache *cache, void *lines, uint32_t ex
         store_release(&cache->body->slab_percpu, lines);
     if (os_percpu_rseq && !extensions_meet_objects(extensions))
         store_release(&cache->fast_percpu, lines);
+    else if (os_percpu_rseq && cache->flags & CACHE_DESTRUCTED &&
+             !extensions_meet_aside(extensions))
+        store_release(&cache->body->aside_percpu, lines);
 }
 
 /* Makes a body and lines. A cold cache has none. */

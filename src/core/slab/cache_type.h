@@ -91,6 +91,9 @@ struct cache_body {
     /* Constant, unless said otherwise. */
     /* `fast_percpu` of new slabs; open even if only allocations are closed. Atomic, like it. */
     void *slab_percpu;
+    /* For allocations and deferrals of a cache with a destructor: the CPUs' lines, unless another
+     * extension looks at these; else closed. Atomic. */
+    void *aside_percpu;
     struct slab_node *nodes;
     size_t stride;
     size_t slab_bytes;
@@ -129,7 +132,7 @@ struct cache_body {
 };
 
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
-#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to slabs */
+#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
 #define CACHE_CLOSED        (1u << 2) /* objects have no bytes, and nobody may touch their pages */
 #define CACHE_DENSE         (1u << 3) /* slabs leave as little over as possible */
 #define CACHE_OWN           (1u << 4) /* of the library, which stores addresses in its own forms */
@@ -137,13 +140,14 @@ struct cache_body {
 #define CACHE_ROOMY         (1u << 6) /* of at least ROOMY_BYTES_MIN, which leave little over */
 #define CACHE_SIFTED        (1u << 7) /* the domain tells of single objects (gp_sifts) */
 #define CACHE_CONSTRUCTED   (1u << 8) /* has a constructor */
+#define CACHE_DESTRUCTED    (1u << 9) /* has a destructor: safe objects are reused (reuse.h) */
 
 /* All flags. A flag that an embedder of the slab layer needs belongs here too. */
 #define CACHE_FLAGS                                                                                \
     (CACHE_TYPESAFE ^ CACHE_DESTRUCT_SOON ^ CACHE_CLOSED ^ CACHE_DENSE ^ CACHE_OWN ^               \
-     CACHE_COMMON ^ CACHE_ROOMY ^ CACHE_SIFTED ^ CACHE_CONSTRUCTED)
+     CACHE_COMMON ^ CACHE_ROOMY ^ CACHE_SIFTED ^ CACHE_CONSTRUCTED ^ CACHE_DESTRUCTED)
 
-_Static_assert(CACHE_FLAGS == (1u << 9) - 1, "each flag has a bit of its own");
+_Static_assert(CACHE_FLAGS == (1u << 10) - 1, "each flag has a bit of its own");
 _Static_assert(FIELD_HOLDS(struct prudence_cache, flags, CACHE_FLAGS), "no flag is cut off");
 _Static_assert(FIELD_HOLDS(struct prudence_cache, state, CACHE_DESTROYED), "nor a state");
 _Static_assert(FIELD_HOLDS(struct prudence_cache, object_size, OBJECT_SIZE_MAX), "nor a size");

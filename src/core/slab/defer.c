@@ -24,6 +24,7 @@
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/sift.h"
 #include "slab/reclaim/throttle.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 #include "slab/slow_path.h"
 
@@ -87,13 +88,12 @@ static bool is_at_limit(const struct cpu_cache *cpu)
 }
 
 /* Makes room in the ring if the oldest batch is safe. The batch is merged, after a flush if the
- * object cache has no room. Objects that are destructed soon go to their slabs instead
- * (latent_cache_merge). */
+ * object cache has no room. Objects with a destructor go to their slabs instead (reuse.c). */
 static void make_room(struct prudence_cache *cache, struct cpu_cache *cpu, struct hand *hand)
 {
     if (!latent_cache_oldest_is_safe(cache, cpu))
         return;
-    if (unlikely(cache->flags & CACHE_DESTRUCT_SOON)) {
+    if (unlikely(cache->flags & CACHE_DESTRUCTED)) {
         hand->flushed = latent_cache_take_safe(cache, cpu, hand->objects, TRANSFER_MAX);
         return;
     }
@@ -211,6 +211,24 @@ static bool is_safe_soon(struct prudence_cache *cache, void *object, size_t byte
             gp_sift(cache->domain, cookie, &object, 1, bytes) == 1);
 }
 
+/* Frees an object whose grace period is over, to its slab if it must be made fit first. */
+static void free_after_wait(struct prudence_cache *cache, struct slab *slab, void *object)
+{
+    bool fit = likely(!(cache->flags & CACHE_DESTRUCTED));
+
+    if (!fit)
+        reuse_upcalls.to_slabs(cache, &object, 1);
+    if (unlikely(load_relaxed(&slab->extensions)))
+        extensions_merged(slab, object);
+    if (fit) {
+        free_to_cache(slab, object);
+        return;
+    }
+    os_carry_begin();
+    node_put(cache, &object, 1);
+    os_carry_end();
+}
+
 void defer_in_cache(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
@@ -223,9 +241,7 @@ void defer_in_cache(struct slab *slab, void *object)
     struct throttle throttle = {.began = 0};
 
     if (unlikely(deferral.past_limit) && is_safe_soon(cache, object, bytes)) {
-        if (unlikely(load_relaxed(&slab->extensions)))
-            extensions_merged(slab, object);
-        free_to_cache(slab, object);
+        free_after_wait(cache, slab, object);
         return;
     }
     while (unlikely(!defer_try(&deferral)))

@@ -31,8 +31,13 @@ void extensions_start(void)
 
 bool extensions_meet_objects(uint32_t extensions)
 {
-    return extensions & (having.instead | having.taken | having.allocated | having.freed |
-                         having.deferred | having.safe | having.released);
+    return extensions & (having.instead | having.allocated | having.freed | having.deferred |
+                         having.safe | having.released);
+}
+
+bool extensions_meet_aside(uint32_t extensions)
+{
+    return extensions & (having.instead | having.allocated | having.deferred);
 }
 
 uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs)
@@ -128,19 +133,6 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-/* Each extension gets the object that the one before it returned. */
-void *extensions_taken(struct prudence_cache *cache, void *object)
-{
-    const struct slab_extension *extension;
-
-    for_each_having(extension, taken, OF_CACHE)
-    {
-        if (object)
-            object = extension->taken(cache, object);
-    }
-    return object;
-}
-
 /* -------------------------------------------------------------------------- one more extension */
 
 /* Closes a path. Called first, so that a thread which sees the extension sees closed paths. */
@@ -178,6 +170,7 @@ static void begin_in_cache(struct prudence_cache *cache, unsigned number)
     if (wish == EXTENSION_UNWANTED)
         return;
     close_path(&cache->fast_percpu);
+    close_path(&cache->body->aside_percpu);
     if (wish == EXTENSION_WANTED) {
         close_path(&cache->body->slab_percpu);
         /* Pairs with slab_init(). Only the lock's holder writes: RISC-V has no atomic or here. */

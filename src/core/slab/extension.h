@@ -9,7 +9,7 @@
  * that the objects come to the gate (gate.c). The gate calls the extensions to allocate, free and
  * defer, and merges call them for safe objects, from the first to the last of the table:
  *
- *   allocate   instead; or, for an object of the cache, taken, then allocated
+ *   allocate   instead; or, for an object of the cache, allocated
  *   free       freed, released
  *   defer      deferred; the object waits for a grace period
  *   safe       safe; released, unless one of them takes care of that later
@@ -75,6 +75,9 @@ void extensions_start(void);
  * extensions have one bit for each. */
 bool extensions_meet_objects(uint32_t extensions);
 
+/* Returns whether an extension of the set looks at allocations or deferrals as they are made. */
+bool extensions_meet_aside(uint32_t extensions);
+
 /* Returns the extensions that want a cache, and in *of_slabs those that its slabs have as well. */
 uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs);
 
@@ -86,7 +89,6 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 #define THROUGH(type, name, parameters)
 #include "slab/extension_steps.h"
 /* NOLINTEND(bugprone-macro-parentheses) */
-void *extensions_taken(struct prudence_cache *cache, void *object);
 
 /* Called for an object that is merged, which goes to its slab or to an object cache. */
 static inline void extensions_merged(struct slab *slab, void *object)

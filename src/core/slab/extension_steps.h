@@ -54,9 +54,6 @@ EACH(kept, OF_ALL, (void), ())
 
 /* Makes an object that is alone in a slab, in place of one from the cache. May return NULL. */
 FIRST(void *, instead, OF_CACHE, (struct prudence_cache * cache, size_t size), (cache, size))
-/* Returns `object`, taken from the cache, or another one. Returns NULL if there is no memory for
- * another. */
-THROUGH(void *, taken, (struct prudence_cache * cache, void *object))
 /* Called just before the object is handed out. The caller asked for `size`; `zeroed` objects are
  * known to be zero. */
 EACH(allocated, OF_SLAB, (struct slab * slab, void *object, size_t size, bool zeroed),

@@ -10,6 +10,7 @@
 #include "os/os.h"
 #include "slab/extension.h"
 #include "slab/node.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 #include "slab/slow_path.h"
 
@@ -68,10 +69,8 @@ static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_
 {
     void *object = extensions_instead(cache, size);
 
-    if (!object && !cache_is_cold(cache)) {
+    if (!object && !cache_is_cold(cache))
         object = gate_take(cache, flags);
-        object = object ? extensions_taken(cache, object) : NULL;
-    }
     if (object && load_relaxed(&cache->slab_extensions))
         extensions_allocated(slab_known(object), object, size, false);
     return object;
@@ -127,10 +126,13 @@ static void defer_extended(struct slab *slab, void *object, const char *what)
 {
     struct prudence_cache *cache = slab->cache;
     bool hurried = slab->hurried;
+    unsigned flags = cache->flags;
 
     extensions_deferred(slab, object, what);
     if (!gate_append(slab, object))
         defer_in_cache(slab, object);
+    if (flags & CACHE_DESTRUCTED)
+        reuse_put_off(flags);
     if (hurried)
         gate_hasten(cache);
 }

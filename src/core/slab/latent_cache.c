@@ -20,6 +20,7 @@
 #include "slab/extension.h"
 #include "slab/reclaim/budget.h"
 #include "slab/reclaim/limit.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 
 #define MERGE_MAX 1024 /* objects; a batch is as large when many share a cookie */
@@ -306,6 +307,8 @@ unsigned latent_cache_take_oldest(struct prudence_cache *cache, struct cpu_cache
         unsigned run = (unsigned)min_size(count - taken, batch->end - head);
 
         ring_copy(cpu, head, objects + taken, run);
+        if (unlikely(cache->flags & CACHE_DESTRUCTED))
+            reuse_upcalls.to_slabs(cache, objects + taken, run);
         if (unlikely(load_relaxed(&cache->slab_extensions)))
             ring_forget(cpu, head, run);
         store_release(&cpu->line.ring_head, head + run);
@@ -316,9 +319,25 @@ unsigned latent_cache_take_oldest(struct prudence_cache *cache, struct cpu_cache
     return taken;
 }
 
+/* Tells extensions about objects that are about to leave the ring. `reuse` has them, if they do not
+ * go to slabs. The head moves afterwards, by a release store: a thread that finds an object no
+ * longer in the ring finds it counted (destruct_barrier.c). */
+static void tell_extensions(struct prudence_cache *cache, void **objects, unsigned count,
+                            struct reuse *reuse)
+{
+    if (reuse) {
+        reuse->count = count;
+        reuse_upcalls.to_reuse(reuse);
+        return;
+    }
+    if (cache->flags & CACHE_DESTRUCTED)
+        reuse_upcalls.to_slabs(cache, objects, count);
+    all_are_safe(objects, count);
+}
+
 /* Does the work of latent_cache_take_safe() without releasing bytes in the account. */
 static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
-                          unsigned count)
+                          unsigned count, struct reuse *reuse)
 {
     struct batch *batch = oldest_batch(cpu);
     uint64_t head = load_relaxed(&cpu->line.ring_head);
@@ -328,7 +347,7 @@ static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
     count = (unsigned)min_size(count, batch->end - head);
     ring_copy(cpu, head, objects, count);
     if (unlikely(load_relaxed(&cache->slab_extensions))) {
-        all_are_safe(objects, count);
+        tell_extensions(cache, objects, count, reuse);
         ring_forget(cpu, head, count);
     }
     store_release(&cpu->line.ring_head, head + count);
@@ -343,7 +362,7 @@ static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
 unsigned latent_cache_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                                 unsigned count)
 {
-    count = take_safe(cache, cpu, objects, count);
+    count = take_safe(cache, cpu, objects, count, NULL);
     if (count)
         limit_release(cpu->line.cpu, count * cache->body->stride);
     return count;
@@ -381,9 +400,10 @@ unsigned latent_cache_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
     unsigned room = cpu->size > have ? cpu->size - have : 0;
     unsigned merged;
 
-    if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCT_SOON))
-        return 0; /* objects of such a cache go to their slabs */
-    merged = take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX));
+    if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCTED))
+        return 0; /* nothing pending is on a stack */
+    merged =
+        take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX), NULL);
     if (merged) {
         latent_cache_pass_on(cache, cpu, merged);
         cpu->unmerged_refills = 0;
@@ -391,4 +411,18 @@ unsigned latent_cache_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + merged);
     count_add(&cpu->counts.stacked, merged);
     return merged;
+}
+
+/* Takes objects of the oldest batch for reuse, if it is safe. Returns their number. */
+unsigned latent_cache_reuse(struct prudence_cache *cache, struct cpu_cache *cpu,
+                            struct reuse *reuse)
+{
+    unsigned room = (unsigned)min_size(cpu->size, REUSE_MAX); /* the stack is empty */
+    unsigned taken = take_safe(cache, cpu, reuse->objects, room, reuse);
+
+    if (taken) {
+        latent_cache_pass_on(cache, cpu, taken);
+        cpu->unmerged_refills = 0;
+    }
+    return taken;
 }

@@ -36,6 +36,9 @@ unsigned latent_cache_take_safe(struct prudence_cache *cache, struct cpu_cache *
                                 unsigned count);
 unsigned latent_cache_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
                                   void **objects, unsigned count, gp_cookie *cookie);
+struct reuse;
+unsigned latent_cache_reuse(struct prudence_cache *cache, struct cpu_cache *cpu,
+                            struct reuse *reuse);
 unsigned latent_cache_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_cache_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie);
 bool latent_cache_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu);

@@ -19,6 +19,7 @@
 #include "slab/node_choose.h"
 #include "slab/node_lists.h"
 #include "slab/reclaim/limit.h"
+#include "slab/reuse.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
 #include "slab/transfer_batch.h"
@@ -380,6 +381,9 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
     else
         room = limit_reserve(os_cpu_current(), bytes);
     if (room) {
+        /* Not before: without room, the object may come to a ring after all. */
+        if (unlikely(slab->cache->flags & CACHE_DESTRUCTED))
+            reuse_upcalls.to_slabs(slab->cache, &object, 1);
         latent_slab_put(node, &run, NULL);
         node->counts.deferred++;
     }

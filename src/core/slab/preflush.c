@@ -26,6 +26,7 @@
 #include "slab/node.h"
 #include "slab/reclaim/decay.h"
 #include "slab/reclaim/limit.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 #include "slab/transfer_batch.h"
 
@@ -52,6 +53,8 @@ static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp
         return NULL;
     if (load_relaxed(&cpu->line.ring_head) == head) {
         object = cpu->line.ring[head & cpu->line.ring_mask];
+        if (unlikely(cache->flags & CACHE_DESTRUCTED))
+            reuse_upcalls.to_slabs(cache, &object, 1);
         store_release(&cpu->line.ring_head, head + 1);
     }
     cpu_cache_release(cpu);

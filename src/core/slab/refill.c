@@ -15,6 +15,7 @@
 #include "slab/reclaim/decay_visit.h"
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/pressure.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 
 #define UNMERGED_MAX 16 /* so often doubled, a batch is more than half of any cache */
@@ -69,6 +70,40 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
     }
     if (put < count)
         node_flush(cache, objects + put, count - put);
+}
+
+/* Returns objects that need something, for a thread that may not do it. One counts as freed if the
+ * thread gets none, because the node has counted an allocation. */
+static void put_back_unfit(struct reuse *reuse)
+{
+    unsigned at = reuse->fit;
+
+    if (!at)
+        node_put(reuse->cache, &reuse->objects[at++], 1);
+    node_put_selected(reuse->cache, reuse->objects + at, reuse->count - at);
+    reuse->count = reuse->fit;
+}
+
+/* Makes up to REUSE_MAX objects fit that a refill has taken from slabs. Returns one; the others go
+ * to the object cache. Returns NULL if none is fit, and the thread may make none fit (reuse.c). */
+static __attribute__((noinline)) void *reuse_refilled(struct prudence_cache *cache, void **objects,
+                                                      unsigned count, bool may)
+{
+    struct reuse reuse UNINITIALIZED;
+
+    reuse.cache = cache;
+    reuse.count = count;
+    os_copy_pointers(reuse.objects, objects, count);
+    reuse.may = may;
+    reuse_upcalls.sort(&reuse);
+    if (reuse.fit < count && reuse.may)
+        reuse_upcalls.make_fit(&reuse);
+    else if (reuse.fit < count)
+        put_back_unfit(&reuse);
+    if (reuse.count > 1)
+        stack_refilled(cache, reuse.objects + 1, reuse.count - 1);
+    os_carry_end();
+    return reuse.count ? reuse.objects[0] : NULL;
 }
 
 /* Takes objects from a node. If there are any, the caller carries them. */
@@ -149,9 +184,11 @@ static void *refill_from_node(struct prudence_cache *cache, unsigned count, bool
 {
     void *objects[TRANSFER_MAX] UNINITIALIZED;
     struct reclaim reclaim = {.began = 0};
+    bool may = unlikely(cache->flags & CACHE_DESTRUCTED) && reuse_upcalls.may_reuse();
     unsigned taken;
 
-    count = (unsigned)clamp_size(count, 1, TRANSFER_MAX);
+    count = (unsigned)clamp_size(
+        count, 1, unlikely(cache->flags & CACHE_DESTRUCTED) ? REUSE_MAX : TRANSFER_MAX);
     do
         taken = refill_take(cache, objects, count, may_grow, empty, os_alloc_first(flags));
     while (!taken && may_grow && pressure_reclaim(cache, flags, &reclaim));
@@ -159,9 +196,13 @@ static void *refill_from_node(struct prudence_cache *cache, unsigned count, bool
         taken = refill_take(cache, objects, count, true, empty, flags);
     if (!taken)
         return NULL;
-    if (taken > 1)
-        stack_refilled(cache, objects + 1, taken - 1);
-    os_carry_end();
+    if (unlikely(cache->flags & CACHE_DESTRUCTED)) {
+        objects[0] = reuse_refilled(cache, objects, taken, may);
+    } else {
+        if (taken > 1)
+            stack_refilled(cache, objects + 1, taken - 1);
+        os_carry_end();
+    }
     pressure_purge();
     return objects[0];
 }

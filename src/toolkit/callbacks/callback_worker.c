@@ -270,10 +270,10 @@ static void fall_asleep(struct callback_worker *worker)
 }
 
 /* A thread that ends the rest before it has begun has no effect, and waits for the whole rest. */
-static void rest(struct callback_worker *worker)
+static void rest(struct callback_worker *worker, uint64_t nanoseconds)
 {
     store_relaxed(&worker->awake, (uint32_t)CALLBACK_RESTS);
-    os_word_wait(&worker->awake, CALLBACK_RESTS, REST_NS);
+    os_word_wait(&worker->awake, CALLBACK_RESTS, nanoseconds);
     store_relaxed(&worker->awake, (uint32_t)CALLBACK_AWAKE);
 }
 
@@ -287,6 +287,8 @@ enum callback_pause callback_worker_pause_after(enum callback_turn turn, bool *r
         *rested = true;
         return CALLBACK_REST;
     }
+    if (turn == CALLBACK_TURN_LATER)
+        return CALLBACK_LONG_REST;
     return turn == CALLBACK_TURN_WAITS ? CALLBACK_POLL : CALLBACK_SLEEP;
 }
 
@@ -304,7 +306,10 @@ static void work(void *argument)
             waited = 0;
             break;
         case CALLBACK_REST:
-            rest(worker);
+            rest(worker, REST_NS);
+            break;
+        case CALLBACK_LONG_REST:
+            rest(worker, CALLBACK_POLL_MAX_NS);
             break;
         case CALLBACK_POLL:
             callback_worker_wait_for_readers(waited++);

@@ -13,7 +13,12 @@ extern void (*callbacks_leave)(const struct prudence_head *head);
 
 /* The result of a worker's look: the worker found nothing to do, found callbacks that wait for
  * readers or for another thread, or ran some. */
-enum callback_turn { CALLBACK_TURN_EMPTY, CALLBACK_TURN_WAITS, CALLBACK_TURN_RAN };
+enum callback_turn {
+    CALLBACK_TURN_EMPTY,
+    CALLBACK_TURN_LATER, /* nothing waits for readers, but look again in a millisecond */
+    CALLBACK_TURN_WAITS,
+    CALLBACK_TURN_RAN
+};
 
 /* Other work for the process's worker, between callbacks. NULL: none. */
 extern enum callback_turn (*callbacks_other_work)(void);
@@ -84,7 +89,13 @@ enum callback_turn callback_worker_serve_all(struct callback_worker *worker);
 bool callback_worker_may_sleep(struct callback_worker *worker);
 
 /* Returns the pause after a turn of all queues. *rested: rested since callbacks last ran. */
-enum callback_pause { CALLBACK_NO_PAUSE, CALLBACK_REST, CALLBACK_POLL, CALLBACK_SLEEP };
+enum callback_pause {
+    CALLBACK_NO_PAUSE,
+    CALLBACK_REST,
+    CALLBACK_LONG_REST,
+    CALLBACK_POLL,
+    CALLBACK_SLEEP
+};
 enum callback_pause callback_worker_pause_after(enum callback_turn turn, bool *rested);
 
 void callback_worker_init(struct callback_worker *worker, int cpu, bool polls);

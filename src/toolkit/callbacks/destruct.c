@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destructors of deferred objects. A deferred object goes the usual way; in addition, a bit in the
- * object's slab says that the destructor has not run (`pending`). The thread that clears the bit
- * runs the destructor, so exactly one thread does.
+ * Destructors of deferred objects. A deferred object goes the usual way. Its destructor has not run
+ * (the object is *pending*) while the object is in a ring, and while a bit in its slab says so. The
+ * bit is set, and the object counted, when the object leaves the ring for its slab. The thread that
+ * takes the object out of the ring or the slab for reuse has it in a hand, clears the bit, and runs
+ * the destructor, so exactly one thread does (destruct_hand.c). Objects on stacks are never
+ * pending. So neither a deferral nor the allocation of an object from the stack has anything to do
+ * here.
  *
- *   - allocate, when the object's memory is about to be reused: the allocating thread runs the
- *     destructor, unless the thread may run none.
+ *   - allocate, when the stack is empty: the allocating thread runs the destructors of the objects
+ *     that it is about to put there, unless the thread may run none.
  *   - a slab that could be freed, but has objects with pending destructors: the slab stays, and the
  *     callback worker runs them (callback_worker.c), never the thread that happens to shrink, which
  *     may hold locks of the program.
- *   - DESTRUCT_SOON: the worker settles the cache while a destructor is pending, and runs each at
- *     once.
+ *   - DESTRUCT_SOON: the worker also destroys objects that stay in rings and slabs.
  *   - shrink, barrier, destroy of the cache: the calling thread, because the program asked.
  *
  * While a destructor runs, the slab considers the object neither free nor latent, so no other
@@ -22,26 +25,24 @@
  * Nor does a destructor run inside another; otherwise a destructor that allocates would run the
  * next one, and so on until the stack is full.
  *
- * Barriers wait for counts of pending destructors, two for each cache (destruct_barrier.c). The
- * worker runs destructors between callbacks (destruct_worker.c).
+ * Barriers empty the rings, then wait for counts of pending destructors, two for each cache
+ * (destruct_barrier.c). The worker runs destructors between callbacks (destruct_worker.c).
  */
 #include "toolkit/callbacks/destruct.h"
 
-#include "guard/annotate.h"
-#include "race_detector.h"
-#include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
+#include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/pressure.h"
+#include "slab/reuse.h"
+#include "slab/runs.h"
 #include "toolkit/callbacks/callback_life.h"
 #include "toolkit/callbacks/callback_worker.h"
+#include "toolkit/callbacks/destruct_hand.h"
 
-#define AT_ONCE 32
-
-uint32_t destruct_wanted;
-__thread struct destruct_run *destruct_runs;
-struct list destruct_hands = {&destruct_hands, &destruct_hands};
+uint32_t destruct_wanted, destruct_watches;
 
 /* ----------------------------------------------------------------------------------- one object */
 
@@ -73,120 +74,164 @@ unsigned destruct_epoch(const struct slab *slab, const void *object)
     return epoch_at(&place);
 }
 
-/* Counts the object before another thread can find it. */
-static void destruct_deferred(struct slab *slab, void *object, const char *what)
+void destruct_mark(struct slab *slab, void *object, unsigned epoch)
 {
-    const struct prudence_cache *cache = slab->cache;
-    struct destruct_cache *own = destruct_of_cache(cache);
-    unsigned epoch = load_relaxed(&own->pending_epoch) & 1;
     struct pending_place place = pending_place(slab, object);
 
-    if (epoch_at(&place) != DESTRUCT_NO_EPOCH ||
-        __atomic_fetch_or(place.words[epoch], place.bit, __ATOMIC_RELAXED) & place.bit)
-        misuse_report_double(slab, object, true, "deferred free");
-    (void)what;
-    if (add_relaxed(&own->pending[epoch], 1))
-        return;
-    /* Starts the worker at the first deferral, before a thread with locks held needs one. */
-    if (cache->flags & CACHE_DESTRUCT_SOON)
-        store_release(&destruct_wanted, 1u);
-    callbacks_kick();
+    *place.words[epoch] |= place.bit;
 }
 
-static void run_destructor(const struct destruct_run *run, void *object)
-{
-    const struct prudence_cache *cache = run->slab->cache;
+/* ------------------------------------------------------------------------- into slabs, and out */
 
-    os_foreign_call("a destructor");
-    annotate_taken(run->slab, object);
-    cache->body->destructor(object, cache->body->context);
-    tell_release(cache);
+/* Sets the bits of objects that have none, and returns their number. Relaxed: whoever finds the
+ * objects finds them in the slab, or in a batch that goes there, by later acquires and releases. An
+ * object that was deferred twice is not counted twice; the slab reports it. */
+static unsigned mark_run(const struct run *run, unsigned epoch)
+{
+    uint64_t *word = &pending_bits(run->slab, 0)[run->word];
+    size_t words = bits_words(run->slab->capacity);
+    uint64_t bits = run->bits & ~(load_relaxed(word) | load_relaxed(word + words));
+
+    if (!bits)
+        return 0;
+    return (unsigned)__builtin_popcountll(
+        bits & ~__atomic_fetch_or(word + epoch * words, bits, __ATOMIC_RELAXED));
+}
+
+static unsigned epoch_now(const struct prudence_cache *cache)
+{
+    return load_relaxed(&destruct_of_cache(cache)->pending_epoch) & 1;
+}
+
+/* Counts objects before another thread can find them, or find that they have left the ring: the
+ * ring's head moves later, by a release store. */
+void destruct_to_slabs(struct prudence_cache *cache, void **objects, unsigned count)
+{
+    unsigned epoch = epoch_now(cache), marked = 0, at = 0;
+    struct run run;
+
+    while (at < count) {
+        struct slab *slab = slab_known(objects[at]);
+
+        at += run_gather(&run, slab, objects + at, count - at);
+        marked += mark_run(&run, epoch);
+    }
+    if (marked)
+        add_relaxed(&destruct_of_cache(cache)->pending[epoch], marked);
+}
+
+/* As above. Other extensions are rare, and none with `safe` is given to single slabs of a cache. */
+void destruct_to_reuse(struct reuse *reuse)
+{
+    const struct prudence_cache *cache = reuse->cache;
+    unsigned epoch = epoch_now(cache);
+
+    reuse->epochs = epoch ? ~UINT32_C(0) : 0;
+    add_relaxed(&destruct_of_cache(cache)->pending[epoch], reuse->count);
+    if (likely(load_relaxed(&cache->slab_extensions) == EXTENSION_BIT(DESTRUCT_EXTENSION)))
+        return;
+    for (unsigned i = 0; i < reuse->count; i++)
+        extensions_safe(slab_known(reuse->objects[i]), reuse->objects[i]);
+}
+
+/* Returns the object's epoch, and clears the bit if `may`. Relaxed: this thread alone has the
+ * object. */
+static unsigned unmark(const void *object, bool may)
+{
+    struct pending_place place = pending_place(slab_known(object), object);
+    unsigned epoch = epoch_at(&place);
+
+    if (epoch != DESTRUCT_NO_EPOCH && may)
+        __atomic_fetch_and(place.words[epoch], ~place.bit, __ATOMIC_RELAXED);
+    return epoch;
+}
+
+/* Counts stay as they are: the objects are pending until their destructors have returned. */
+void destruct_sort(struct reuse *reuse)
+{
+    void *due[REUSE_MAX];
+    uint32_t epochs = 0;
+    unsigned dues = 0, count = reuse->count;
+
+    reuse->fit = 0;
+    for (unsigned i = 0; i < count; i++) {
+        void *object = reuse->objects[i];
+        unsigned epoch = unmark(object, reuse->may);
+
+        if (epoch == DESTRUCT_NO_EPOCH) {
+            reuse->objects[reuse->fit++] = object;
+            continue;
+        }
+        epochs |= (uint32_t)epoch << dues;
+        due[dues++] = object;
+    }
+    for (unsigned i = 0; i < dues; i++)
+        reuse->objects[reuse->fit + i] = due[i];
+    reuse->epochs = epochs;
+}
+
+/* `epochs` has a bit for each object that is not fit. */
+void destruct_make_fit(struct reuse *reuse)
+{
+    struct destruct_hand hand = {.cache = reuse->cache,
+                                 .objects = reuse->objects + reuse->fit,
+                                 .count = reuse->count - reuse->fit,
+                                 .epochs = reuse->epochs};
+
+    destruct_hand_begin(&hand);
+    os_carry_end();
+    destruct_hand_destroy(&hand);
+    os_carry_begin();
+    destruct_hand_end(&hand);
 }
 
 /* Runs the destructor now, because the object was freed, not deferred. */
 static void destruct_freed(struct slab *slab, void *object, const char *what)
 {
-    struct destruct_run now = {.slab = slab, .epoch = DESTRUCT_NO_EPOCH};
-
     (void)what;
-    now.outer = destruct_runs;
-    destruct_runs = &now;
-    run_destructor(&now, object);
-    destruct_runs = now.outer;
+    destruct_hand_now(slab->cache, slab, object);
 }
 
-/* Returns false if another thread has cleared the bit. */
-static bool clear_bit(struct destruct_run *run, const void *object)
+/* Without membarrier, deferrals are always told, and fence here, after the append. Starts the
+ * worker if that is needed. If it could not be started, the next deferral is told again. */
+void destruct_watch(void)
 {
-    struct pending_place place = pending_place(run->slab, object);
+    bool fences = !destruct_hands_use_membarrier();
 
-    run->epoch = epoch_at(&place);
-    return run->epoch != DESTRUCT_NO_EPOCH &&
-           __atomic_fetch_and(place.words[run->epoch], ~place.bit, __ATOMIC_RELAXED) & place.bit;
-}
-
-/* Not while the process is copied, so no destructor whose bit is set in a child has begun. */
-static bool destruct_claim(struct destruct_run *run, const void *object)
-{
-    bool mine;
-
-    os_carry_begin();
-    mine = clear_bit(run, object);
-    if (mine) {
-        run->outer = destruct_runs;
-        destruct_runs = run;
+    if (fences) {
+        os_full_fence();
+        if (load_relaxed(&destruct_watches))
+            return;
     }
-    os_carry_end();
-    return mine;
-}
-
-/* Stops counting objects as pending. Release, so that a barrier that finds the count at 0 sees the
- * effects of their destructors. */
-static void uncount(const struct prudence_cache *cache, unsigned epoch, uint64_t objects)
-{
-    __atomic_fetch_sub(&destruct_of_cache(cache)->pending[epoch], objects, __ATOMIC_RELEASE);
-}
-
-/* Stops counting the objects of the hand whose destructors have returned. */
-static void hand_uncount(struct destruct_hand *hand)
-{
-    os_busy_enter();
-    if (hand->ended)
-        uncount(hand->cache, hand->epoch, hand->ended);
-    hand->ended = 0;
-    os_busy_leave();
-}
-
-/* Runs the destructor, if pending, of an object that no other thread has. The slab counts the
- * object as allocated meanwhile, so nobody frees the slab. `hand`: where the thread has the object
- * from, or NULL. */
-static void destruct_object(struct destruct_run *due, void *object, struct destruct_hand *hand)
-{
-    if (!destruct_claim(due, object))
+    store_relaxed(&destruct_watches, 1u);
+    if (!fences)
+        store_relaxed(&reuse_watched[1], 1u);
+    store_release(&destruct_wanted, 1u);
+    callbacks_kick();
+    if (load_relaxed(&callback_main_worker.started))
         return;
-    if (hand && hand->epoch != due->epoch)
-        hand_uncount(hand); /* a barrier that waits for them need not wait for this one */
-    run_destructor(due, object);
-    extensions_released(due->slab, object, false);
-    /* A handler that forks finds the object both counted and running, or neither. */
-    os_busy_enter();
-    destruct_runs = due->outer;
-    if (hand) {
-        hand->epoch = due->epoch;
-        hand->ended++;
-    } else {
-        uncount(due->slab->cache, due->epoch, 1);
+    store_relaxed(&destruct_watches, 0u);
+    store_relaxed(&reuse_watched[1], 0u);
+}
+
+/* Starts the worker at the first deferral, before a thread with locks held needs one. */
+void destruct_put_off(unsigned cache_flags)
+{
+    if (cache_flags & CACHE_DESTRUCT_SOON) {
+        destruct_watch();
+        return;
     }
-    os_busy_leave();
+    callbacks_kick();
+    store_relaxed(&reuse_watched[0], load_relaxed(&callback_main_worker.started));
 }
 
 const struct prudence_cache *destruct_here(void)
 {
-    return destruct_runs ? destruct_runs->slab->cache : NULL;
+    return destruct_runs ? destruct_runs->cache : NULL;
 }
 
 /* Returns whether this thread may run destructors unasked; see the head of this file. */
-static bool may_run_any(void)
+bool destruct_may_run(void)
 {
     return !destruct_runs && gp_may_wait();
 }
@@ -223,7 +268,7 @@ static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
 }
 
 /* Allocates for a caller that may run no destructor: takes an object without a pending destructor
- * from a node, or from a new slab. Not from the object cache, which does not know. */
+ * from a node, or from a new slab. */
 static void *alloc_done(struct prudence_cache *cache)
 {
     struct reclaim reclaim = {.began = 0};
@@ -235,20 +280,9 @@ static void *alloc_done(struct prudence_cache *cache)
     return object ? object : take_done(cache, OS_ALLOC_DEFAULT);
 }
 
-/* Runs the object's destructor if pending. If the caller may run none, takes another object. */
-static void *destruct_taken(struct prudence_cache *cache, void *object)
+/* Has the worker destroy the objects that the caller could not have. */
+void *destruct_apart(struct prudence_cache *cache)
 {
-    struct slab *slab = slab_known(object);
-
-    struct destruct_run due = {.slab = slab};
-
-    if (likely(destruct_epoch(slab, object) == DESTRUCT_NO_EPOCH))
-        return object;
-    if (may_run_any()) {
-        destruct_object(&due, object, NULL);
-        return object;
-    }
-    node_put(cache, &object, 1);
     store_relaxed(&destruct_of_cache(cache)->any, 1u);
     destruct_kick();
     return alloc_done(cache);
@@ -279,56 +313,56 @@ static uint64_t select_pending(const struct slab *slab, unsigned word, unsigned 
     return bits;
 }
 
-static void hand_fill(struct destruct_hand *hand, bool any_slab, unsigned epochs)
+/* Takes objects out of slabs, and returns their number. */
+static unsigned take_pending(struct prudence_cache *cache, void **objects, bool any_slab,
+                             unsigned epochs)
 {
     struct node_filter pending = {
         .may_have = has_pending, .select = select_pending, .data = epochs};
-    struct slab_node *nodes = hand->cache->body->nodes;
+    unsigned count = 0;
 
-    os_lock_take(&slab_caches_lock);
-    for (unsigned node = 0; node < os_node_count() && !hand->count; node++)
-        hand->count = node_take_selected(&nodes[node], any_slab, &pending, hand->objects, AT_ONCE);
-    if (hand->count)
-        list_append(&destruct_hands, &hand->link);
-    os_lock_release(&slab_caches_lock);
-}
-
-static void hand_empty(struct destruct_hand *hand)
-{
-    os_lock_take(&slab_caches_lock);
-    list_remove(&hand->link);
-    node_put_selected(hand->cache, hand->objects, hand->count);
-    os_lock_release(&slab_caches_lock);
+    for (unsigned node = 0; node < os_node_count() && !count; node++)
+        count =
+            node_take_selected(&cache->body->nodes[node], any_slab, &pending, objects, REUSE_MAX);
+    return count;
 }
 
 unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs)
 {
-    void *objects[AT_ONCE];
-    struct destruct_hand hand = {.cache = cache, .thread = &destruct_runs, .objects = objects};
+    struct reuse reuse UNINITIALIZED;
 
-    hand_fill(&hand, any_slab, epochs);
-    for (unsigned i = 0; i < hand.count; i++) {
-        struct destruct_run due = {
-            .slab = slab_known(objects[i]), .hand = objects + i + 1, .in_hand = hand.count - i - 1};
-
-        destruct_object(&due, objects[i], &hand);
+    reuse.cache = cache;
+    reuse.may = true;
+    os_carry_begin();
+    reuse.count = take_pending(cache, reuse.objects, any_slab, epochs);
+    if (reuse.count) {
+        destruct_sort(&reuse);
+        destruct_make_fit(&reuse);
+        node_put_selected(cache, reuse.objects, reuse.count);
     }
-    hand_uncount(&hand);
-    if (hand.count)
-        hand_empty(&hand);
-    return hand.count;
+    os_carry_end();
+    return reuse.count;
+}
+
+bool destruct_any_in_rings(const struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        if (latent_cache_count(cpu_cache_of(cache, i)))
+            return true;
+    return false;
 }
 
 /* Runs no more than are pending now, because other threads may go on deferring. */
 /* Runs destructors that keep slabs from being freed, if the caller may run any. */
 static void destruct_flush(struct prudence_cache *cache)
 {
-    uint64_t most = destruct_pending(cache), done = 0;
+    uint64_t most, done = 0;
     unsigned some = 1;
 
-    if (!may_run_any())
+    if (!destruct_may_run())
         return; /* The worker is told when a slab cannot be freed (node.c). */
     drain_cache(cache, true);
+    most = destruct_pending(cache);
     for (; some && done < most; done += some)
         some = destruct_some(cache, false, DESTRUCT_BOTH_EPOCHS);
 }
@@ -340,15 +374,36 @@ static enum extension_wish destruct_wants(const struct cache_layout *layout)
     return extension_wanted_if(layout->destructor != NULL);
 }
 
+static size_t tails_bytes(void)
+{
+    return os_cpu_count() * sizeof(uint64_t);
+}
+
 static bool destruct_cache_made(struct prudence_cache *cache)
 {
-    cache->body->destructs = os_meta_alloc(sizeof(struct destruct_cache));
-    return cache->body->destructs != NULL;
+    struct destruct_cache *own = os_meta_alloc(sizeof *own);
+
+    if (!own)
+        return false;
+    if (cache->flags & CACHE_DESTRUCT_SOON) {
+        own->tails = os_meta_alloc(tails_bytes());
+        if (!own->tails) {
+            os_meta_free(own, sizeof *own);
+            return false;
+        }
+    }
+    cache->body->destructs = own;
+    destruct_hands_start();
+    return true;
 }
 
 static void destruct_cache_going(struct prudence_cache *cache)
 {
-    os_meta_free(cache->body->destructs, sizeof(struct destruct_cache));
+    struct destruct_cache *own = destruct_of_cache(cache);
+
+    if (own->tails)
+        os_meta_free(own->tails, tails_bytes());
+    os_meta_free(own, sizeof *own);
     cache->body->destructs = NULL;
 }
 
@@ -377,7 +432,7 @@ static bool destruct_may_go(struct slab *slab)
     return false;
 }
 
-/* Keeps the object; destruct_object() releases it after the destructor has run. */
+/* Keeps the object; destruct_hand_destroy() releases it after the destructor has run. */
 static bool destruct_safe(struct slab *slab, void *object)
 {
     (void)slab, (void)object;
@@ -392,7 +447,5 @@ const struct slab_extension destruct_extension = {.wants = destruct_wants,
                                                   .going = destruct_going,
                                                   .may_go = destruct_may_go,
                                                   .kept = destruct_kick,
-                                                  .taken = destruct_taken,
                                                   .freed = destruct_freed,
-                                                  .deferred = destruct_deferred,
                                                   .safe = destruct_safe};

@@ -5,10 +5,20 @@
 
 #include "fork_part.h"
 #include "slab/extension.h"
+#include "slab/reuse.h"
 #include "slab/slab.h"
 
 enum { DESTRUCT_EXTENSION = 4 }; /* the extension's number */
 extern const struct slab_extension destruct_extension;
+
+/* For reuse_upcalls (slab/reuse.h). */
+bool destruct_may_run(void);
+void *destruct_apart(struct prudence_cache *cache);
+void destruct_put_off(unsigned cache_flags);
+void destruct_to_slabs(struct prudence_cache *cache, void **objects, unsigned count);
+void destruct_to_reuse(struct reuse *reuse);
+void destruct_sort(struct reuse *reuse);
+void destruct_make_fit(struct reuse *reuse);
 
 /* Returns the cache whose destructor this thread is in, or NULL. */
 const struct prudence_cache *destruct_here(void);
@@ -20,16 +30,28 @@ const struct prudence_cache *destruct_here(void);
 
 extern uint32_t destruct_wanted; /* some cache wants the worker; atomic */
 
+/* The worker looks at caches with DESTRUCT_SOON; atomic. With membarrier, reuse_watched[1] says
+ * so. */
+extern uint32_t destruct_watches;
+
+/* Has the worker look at such caches. Called after a deferral to one. */
+void destruct_watch(void);
+
 /* Extends a cache that has a destructor; all fields are atomic but the last. */
 struct destruct_cache {
-    uint64_t pending[2];    /* objects whose destructor has not returned, by epoch of deferral */
-    uint32_t pending_epoch; /* the lowest bit is the epoch that deferrals count in */
+    /* Objects past the rings whose destructor has not returned, by the epoch in which they left
+     * the ring. */
+    uint64_t pending[2];
+    uint32_t pending_epoch; /* the lowest bit is the epoch that objects count in */
     uint32_t wanted;        /* destructors keep free slabs from being freed */
     /* An allocation that may run no destructor found only objects with pending ones. */
     uint32_t any;
     uintptr_t barrier_runner; /* the thread whose barrier changes epochs; 0: none */
     uint64_t barriers_begun, barriers_ended;
     uint64_t turn; /* number of the worker's last turn here */
+    /* Of caches with DESTRUCT_SOON: the tails of the CPUs' rings when the worker last looked, and
+     * when that was, in ns. Written by the worker. */
+    uint64_t *tails, looked_at;
 };
 
 static inline struct destruct_cache *destruct_of_cache(const struct prudence_cache *cache)
@@ -37,7 +59,7 @@ static inline struct destruct_cache *destruct_of_cache(const struct prudence_cac
     return cache->body->destructs;
 }
 
-/* Returns the number of objects whose destructor has not returned. */
+/* Returns the number of objects past the rings whose destructor has not returned. */
 static inline uint64_t destruct_pending(const struct prudence_cache *cache)
 {
     const struct destruct_cache *own = destruct_of_cache(cache);
@@ -45,40 +67,22 @@ static inline uint64_t destruct_pending(const struct prudence_cache *cache)
     return load_acquire(&own->pending[0]) + load_acquire(&own->pending[1]);
 }
 
-/* Returns an epoch's bits of the slab, bits_words(capacity) words: deferred objects whose
- * destructor has not begun. They are latent, or free and not handed out again. Atomic, without a
- * lock; the second epoch's follow the first one's. */
+/* Returns an epoch's bits of the slab, bits_words(capacity) words: deferred objects, in no ring and
+ * in no hand, whose destructor has not begun. They are latent, or free and not handed out again.
+ * Atomic, without a lock; the second epoch's follow the first one's. */
 static inline uint64_t *pending_bits(const struct slab *slab, unsigned epoch)
 {
     return (uint64_t *)slab->side[DESTRUCT_EXTENSION] + (size_t)epoch * bits_words(slab->capacity);
 }
 
-/* A destructor that this thread is in, and the objects that the thread will destroy next. */
-struct destruct_run {
-    struct slab *slab;
-    unsigned epoch; /* the object's epoch; DESTRUCT_NO_EPOCH: freed, not deferred */
-    void **hand;    /* taken out of their slabs; each counts while its bit is set */
-    unsigned in_hand;
-    struct destruct_run *outer;
-};
-extern __thread struct destruct_run *destruct_runs;
-
-/* Objects taken out of their slabs by a thread that runs their destructors. A list has all such
- * hands, under slab_caches_lock, so that a forked child finds those of missing threads. */
-struct destruct_hand {
-    struct list link;
-    struct prudence_cache *cache;
-    const void *thread; /* the address of the thread's destruct_runs */
-    void **objects;
-    unsigned count;
-    /* Objects whose destructors have returned, which still count as pending, in this epoch. One
-     * subtraction for many, because deferring threads write the same line. */
-    unsigned ended, epoch;
-};
-extern struct list destruct_hands;
-
 /* Returns the epoch of the object's pending destructor; DESTRUCT_NO_EPOCH if none is pending. */
 unsigned destruct_epoch(const struct slab *slab, const void *object);
+
+/* Marks objects as pending in this epoch, without counting them. */
+void destruct_mark(struct slab *slab, void *object, unsigned epoch);
+
+/* Returns whether the rings of the cache have objects. */
+bool destruct_any_in_rings(const struct prudence_cache *cache);
 
 /* Runs some destructors of the epochs in the set; returns their number. Unless `any_slab`, only in
  * slabs that could be freed. */

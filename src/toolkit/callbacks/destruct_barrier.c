@@ -2,15 +2,16 @@
 /*
  * Waits for the destructors of one cache.
  *
- * An object with a pending destructor may be anywhere: in a ring, on a stack, held by a
- * thread that moves the object or runs the destructor. So a barrier does not look for all objects
- * but waits for a count, from which an object is subtracted when the destructor has returned. There
- * are two counts, for two epochs, and each deferral adds to the present epoch's count. A barrier
- * begins a new epoch, waits until the old count is 0, and does the same once more. So the barrier
- * has seen each count at 0 after it began, in whichever an object counts, which is all that the
- * promise needs. Two counts ensure progress: however many others defer, the count that a barrier
- * waits for grows only by threads that read the epoch just before. One barrier at a time changes
- * epochs; barriers that wait for that one share the next.
+ * An object with a pending destructor may be anywhere: in a ring, in a slab, held by a
+ * thread that moves the object or runs the destructor. So a barrier does not look for all objects.
+ * It first moves those in rings to slabs, and they are counted when they leave the ring, whoever
+ * takes them. Then it waits for the count, from which an object is subtracted when the destructor
+ * has returned. There are two counts, for two epochs, and each object adds to the present epoch's
+ * count. A barrier begins a new epoch, waits until the old count is 0, and does the same once more.
+ * So the barrier has seen each count at 0 after it began, in whichever an object counts, which is
+ * all that the promise needs. Two counts ensure progress: however many others defer, the count that
+ * a barrier waits for grows only by threads that read the epoch just before. One barrier at a time
+ * changes epochs; barriers that wait for that one share the next.
  *
  * No lock is held during a wait. The holder of `barrier_runner` (by compare-and-swap) changes
  * epochs. The cache outlives the wait because the caller has it.
@@ -22,19 +23,35 @@
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
+#include "slab/reclaim/drain_ring.h"
 #include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_hand.h"
 #include "toolkit/callbacks/destruct_worker.h"
 
 #define BARRIER_NS   20000 /* between looks at destructors that other threads run */
 #define EPOCH_SET(e) (1u << (e))
+
+/* Moves what is in the rings now to slabs, or sees that it has left. */
+static bool empty_rings(struct prudence_cache *cache, uint64_t deadline)
+{
+    for (unsigned i = 0; i < os_cpu_count(); i++) {
+        const struct cpu_cache *cpu = cpu_cache_of(cache, i);
+        uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+
+        while (!drain_ring(cache, i, tail)) {
+            if (deadline && os_clock_ns() >= deadline)
+                return false;
+            os_sleep_ns(BARRIER_NS);
+        }
+    }
+    return true;
+}
 
 static bool any_is_latent(struct prudence_cache *cache)
 {
     unsigned latent = 0;
     uint64_t bytes = 0;
 
-    for (unsigned i = 0; i < os_cpu_count(); i++)
-        latent += latent_cache_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         latent += node_latent_objects(&cache->body->nodes[i], &bytes);
     return latent > 0;
@@ -49,7 +66,9 @@ static bool wait_for_epoch(struct prudence_cache *cache, unsigned epoch, uint64_
     while (load_acquire(pending)) {
         if (deadline && os_clock_ns() >= deadline)
             return false;
-        drain_cache(cache, true);
+        node_shrink_to(cache, cache->body->free_limit); /* merges */
+        if (unlikely(cache->flags & CACHE_SIFTED))
+            drain_cache(cache, false);
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;
         if (any_is_latent(cache))
@@ -71,7 +90,7 @@ static bool wait_for_both_epochs(struct prudence_cache *cache, uint64_t deadline
 }
 
 /* Any barrier that begins after this call is enough. The fences order a caller that sees that none
- * has begun: its objects were counted before that barrier looks at the counts. A barrier that gives
+ * has begun: that barrier finds its objects in the rings, or counted. A barrier that gives
  * up ends none, so those that wait for it begin another. */
 bool destruct_barrier(struct prudence_cache *cache, uint64_t deadline)
 {
@@ -91,7 +110,7 @@ bool destruct_barrier(struct prudence_cache *cache, uint64_t deadline)
         }
         begun = add_relaxed(&own->barriers_begun, 1) + 1;
         os_full_fence();
-        over = wait_for_both_epochs(cache, deadline);
+        over = empty_rings(cache, deadline) && wait_for_both_epochs(cache, deadline);
         if (over)
             store_release(&own->barriers_ended, begun);
         store_release(&own->barrier_runner, (uintptr_t)0);
@@ -104,7 +123,7 @@ bool destruct_barrier(struct prudence_cache *cache, uint64_t deadline)
 /* Waits for the worker last, because the worker picks up no cache without pending objects. */
 void destruct_barrier_until_empty(struct prudence_cache *cache)
 {
-    while (destruct_pending(cache))
+    while (destruct_any_in_rings(cache) || destruct_pending(cache))
         destruct_barrier(cache, 0);
     while (destruct_worker_serves(cache))
         os_sleep_ns(BARRIER_NS);

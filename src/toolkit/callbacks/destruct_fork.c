@@ -4,17 +4,17 @@
  * slabs, and are destroyed in the child, too. An object whose destructor had begun counts as done.
  * The child loses objects that other threads were just allocating, which stay allocated in their
  * slabs permanently. Such objects must not count as pending in the child, or barriers would wait
- * forever. So the child counts again all objects that it can find: in slabs, rings, stacks and
- * transfer batches, and in the forking thread's lists. Fork holds all of these, so nothing moves,
- * and no thread carries objects elsewhere.
+ * forever. So the child counts again all objects that it can find: in slabs and transfer batches,
+ * and in the forking thread's hands. Those in rings are pending, but do not count yet. Fork holds
+ * all of these, so nothing moves, and no thread carries objects elsewhere.
  */
 
 #include "fork_part.h"
 #include "slab/all_caches.h"
-#include "slab/cpu_cache.h"
 #include "slab/node.h"
 #include "slab/transfer_batch.h"
 #include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_hand.h"
 #include "toolkit/callbacks/destruct_worker.h"
 
 static void count_pending(struct slab *slab, const void *object)
@@ -64,14 +64,6 @@ static void count_in_transfer_batches(const struct slab_node *node)
             count_known(batch->objects[i]);
 }
 
-static void count_in_cpu(const struct cpu_cache *cpu)
-{
-    for (unsigned i = 0; i < stack_count(&cpu->line); i++)
-        count_known(cpu->line.stack[i]);
-    for (uint64_t i = cpu->line.ring_head; i != cpu->line.ring_tail; i++)
-        count_known(cpu->line.ring[i & cpu->line.ring_mask]);
-}
-
 static void destruct_count_anew(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -81,42 +73,45 @@ static void destruct_count_anew(struct prudence_cache *cache)
         count_in_node(&cache->body->nodes[i]);
     for (unsigned i = 0; i < os_node_count(); i++)
         count_in_transfer_batches(&cache->body->nodes[i]);
-    for (unsigned i = 0; i < os_cpu_count(); i++)
-        count_in_cpu(cpu_cache_of(cache, i));
     if (own->barrier_runner != (uintptr_t)&destruct_runs)
         own->barrier_runner = 0;
 }
 
-/* A destructor forked: counts its object and the objects that the thread will destroy next. */
-static void count_in_hand(const struct destruct_run *run)
+/* Counts the objects that this thread is destroying, and will destroy next. */
+static void count_in_hand(struct destruct_hand *hand)
 {
-    if (run->epoch != DESTRUCT_NO_EPOCH)
-        destruct_of_cache(run->slab->cache)->pending[run->epoch]++;
-    for (unsigned i = 0; i < run->in_hand; i++)
-        count_known(run->hand[i]);
+    for (unsigned i = hand->done; i < hand->count; i++)
+        destruct_of_cache(hand->cache)->pending[destruct_hand_epoch(hand, i)]++;
+    hand->uncounted = hand->done; /* the others are not counted anew */
 }
 
-/* Takes objects back from the stacks of missing threads, whose contents are unchanged. A destructor
+/* Takes objects back from the stack of a missing thread, whose contents are unchanged. A destructor
  * that had begun, and the steps after it, may have gone on while fork copied page after page, so
  * those steps are repeated. */
-static void take_back_hands(void)
+static void take_back_hand(struct destruct_hand *hand)
 {
-    struct list *item, *next;
+    if (hand->thread == &destruct_runs)
+        return;
+    for (unsigned i = 0; i < hand->count; i++) {
+        struct slab *slab = slab_known(hand->objects[i]);
 
-    for (item = destruct_hands.next; item != &destruct_hands; item = next) {
-        struct destruct_hand *hand = list_entry(item, struct destruct_hand, link);
-
-        next = item->next;
-        if (hand->thread == &destruct_runs) {
-            hand->ended = 0; /* not counted anew */
-            continue;
-        }
-        for (unsigned i = 0; i < hand->count; i++)
-            if (destruct_epoch(slab_known(hand->objects[i]), hand->objects[i]) == DESTRUCT_NO_EPOCH)
-                extensions_released(slab_known(hand->objects[i]), hand->objects[i], false);
-        list_remove(&hand->link);
-        node_put_selected(hand->cache, hand->objects, hand->count);
+        if (i < hand->begun)
+            extensions_released(slab, hand->objects[i], false);
+        else
+            destruct_mark(slab, hand->objects[i], destruct_hand_epoch(hand, i));
     }
+    destruct_hand_forget(hand);
+    node_put_selected(hand->cache, hand->objects, hand->count);
+}
+
+static void destruct_fork_prepare(void)
+{
+    destruct_hands_hold();
+}
+
+static void destruct_fork_done(void)
+{
+    destruct_hands_let_go();
 }
 
 static void destruct_fork_child(bool whole)
@@ -126,7 +121,7 @@ static void destruct_fork_child(bool whole)
     destruct_worker_forget();
     if (!whole)
         return;
-    take_back_hands();
+    destruct_hands_visit(take_back_hand);
     list_for_each(item, &slab_caches)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
@@ -134,9 +129,11 @@ static void destruct_fork_child(bool whole)
         if (cache->body->destructor)
             destruct_count_anew(cache);
     }
-    for (const struct destruct_run *run = destruct_runs; run; run = run->outer)
-        count_in_hand(run);
+    destruct_hands_visit(count_in_hand);
 }
 
-const struct fork_part destruct_fork_part = {
-    .order = FORK_DESTRUCTORS, .name = "destructors", .child = destruct_fork_child};
+const struct fork_part destruct_fork_part = {.order = FORK_DESTRUCTORS,
+                                             .name = "destructors",
+                                             .prepare = destruct_fork_prepare,
+                                             .child = destruct_fork_child,
+                                             .done = destruct_fork_done};

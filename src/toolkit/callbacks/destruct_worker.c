@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Destructors on the worker of callbacks, between callbacks: of objects whose slabs could be freed,
- * of objects that an allocation could not destroy, and of all objects of caches with
- * DESTRUCT_SOON. A turn serves the cache that has waited longest, for a limited number of objects.
+ * of objects that an allocation could not destroy, and of objects of caches with DESTRUCT_SOON. A
+ * turn serves the cache that has waited longest, for a limited number of objects.
+ *
+ * DESTRUCT_SOON: a thread that allocates from the cache destroys objects itself, and cheaper. So
+ * the worker looks at such a cache every SOON_NS, and takes out of rings only what was there at its
+ * last look. Where threads recycle, rings turn round faster than that, and the worker finds
+ * nothing, and asks for no grace period.
+ *
+ * While objects are in rings or slabs of any such cache, the worker watches, and deferrals need not
+ * tell it. To stop, it says so, makes all threads fence (membarrier), and looks once more. A
+ * deferral that found the worker watching has appended its object before that look. Without
+ * membarrier, deferrals fence.
  *
  * Only the main worker runs turns. slab_caches_lock guards `destruct_serving`, which keeps that
  * cache from being destroyed (destruct_barrier_until_empty). No lock is held while a destructor
@@ -11,12 +21,19 @@
 #include "toolkit/callbacks/destruct_worker.h"
 
 #include "slab/all_caches.h"
+#include "slab/cpu_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
+#include "slab/reclaim/drain_ring.h"
+#include "slab/reuse.h"
+#include "toolkit/callbacks/callback_life.h"
 #include "toolkit/callbacks/callback_worker.h"
 #include "toolkit/callbacks/destruct.h"
+#include "toolkit/callbacks/destruct_hand.h"
 
 #define TURN_MAX 256 /* objects of one cache, before callbacks have their turn */
+#define SOON_NS                                                                                    \
+    900000 /* less than a long rest of the worker; between looks at a cache with DESTRUCT_SOON */
 
 static struct prudence_cache *destruct_serving; /* by the worker; under slab_caches_lock */
 static uint64_t destruct_turns;                 /* number of the worker's turns */
@@ -32,17 +49,22 @@ bool destruct_worker_serves(const struct prudence_cache *cache)
     return served;
 }
 
-static bool wants_worker(const struct prudence_cache *cache)
+/* Without `now`, a cache with DESTRUCT_SOON wants the worker even if it was looked at a moment
+ * ago. */
+static bool wants_worker(const struct prudence_cache *cache, uint64_t now)
 {
     const struct destruct_cache *own = destruct_of_cache(cache);
 
-    return own && destruct_pending(cache) &&
-           (cache->flags & CACHE_DESTRUCT_SOON || load_relaxed(&own->wanted) ||
-            load_relaxed(&own->any));
+    if (!own)
+        return false;
+    if (destruct_pending(cache) && (load_relaxed(&own->wanted) || load_relaxed(&own->any)))
+        return true;
+    return cache->flags & CACHE_DESTRUCT_SOON && (!now || now - own->looked_at >= SOON_NS) &&
+           (destruct_any_in_rings(cache) || destruct_pending(cache));
 }
 
 /* Returns the cache that has waited longest, held against destruction; NULL if none has. */
-static struct prudence_cache *next_cache(void)
+static struct prudence_cache *next_cache(uint64_t now)
 {
     struct prudence_cache *next = NULL;
     struct list *item;
@@ -52,7 +74,7 @@ static struct prudence_cache *next_cache(void)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        if (wants_worker(cache) &&
+        if (wants_worker(cache, now) &&
             (!next || destruct_of_cache(cache)->turn < destruct_of_cache(next)->turn))
             next = cache;
     }
@@ -81,27 +103,98 @@ static bool run_turn(struct prudence_cache *cache, bool any_slab)
     return done > 0;
 }
 
-/* Runs destructors of safe objects, then starts the grace period that makes the others safe.
- * Returns whether any ran. */
+/* Moves safe objects to slabs that were in rings at the last look. Returns whether such objects are
+ * left. */
+static bool take_what_stays(struct prudence_cache *cache)
+{
+    struct destruct_cache *own = destruct_of_cache(cache);
+    bool left = false;
+
+    for (unsigned i = 0; i < os_cpu_count(); i++) {
+        const struct cpu_cache *cpu = cpu_cache_of(cache, i);
+        uint64_t tail = load_relaxed(&cpu->line.ring_tail);
+
+        drain_ring_old(cache, i, own->tails[i]);
+        if ((int64_t)(own->tails[i] - load_relaxed(&cpu->line.ring_head)) > 0)
+            left = true; /* the tail stays, so that the next look takes them */
+        else
+            own->tails[i] = tail;
+    }
+    return left;
+}
+
+static void drive(struct prudence_cache *cache)
+{
+    gp_request(cache->domain, gp_snapshot(cache->domain));
+    gp_drive(cache->domain);
+}
+
+/* Returns whether latent slabs have objects. */
+static bool any_in_slabs(struct prudence_cache *cache)
+{
+    uint64_t bytes = 0;
+    unsigned latent = 0;
+
+    for (unsigned i = 0; i < os_node_count(); i++)
+        latent += node_latent_objects(&cache->body->nodes[i], &bytes);
+    return latent > 0;
+}
+
+/* One look at a cache with DESTRUCT_SOON. Returns whether destructors ran. */
+static bool look_at_soon(struct prudence_cache *cache)
+{
+    struct destruct_cache *own = destruct_of_cache(cache);
+    bool old = take_what_stays(cache), some = run_turn(cache, true);
+
+    if (old || any_in_slabs(cache))
+        drive(cache);
+    if (unlikely(cache->flags & CACHE_SIFTED))
+        drain_cache(cache, false);
+    own->looked_at = os_clock_ns();
+    return some;
+}
+
+/* Runs destructors of safe objects. Returns whether any ran. */
 static bool destruct_worker_serve(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
-    bool soon = cache->flags & CACHE_DESTRUCT_SOON;
-    bool any_slab = __atomic_exchange_n(&own->any, 0u, __ATOMIC_RELAXED) || soon;
+    bool any_slab = __atomic_exchange_n(&own->any, 0u, __ATOMIC_RELAXED);
     bool some;
 
     store_relaxed(&own->wanted, 0u);
     own->turn = ++destruct_turns;
-    drain_cache(cache, any_slab && !soon);
+    if (cache->flags & CACHE_DESTRUCT_SOON)
+        return look_at_soon(cache);
+    drain_cache(cache, false);
     some = run_turn(cache, any_slab);
-    if (soon && !some && destruct_pending(cache)) {
-        drain_cache(cache, true); /* objects that allocations moved to the object caches */
-        gp_request(cache->domain, gp_snapshot(cache->domain));
-        gp_drive(cache->domain);
-    } else if (!soon) {
-        node_shrink_to(cache, cache->body->free_limit);
-    }
+    node_shrink_to(cache, cache->body->free_limit);
     return some;
+}
+
+static bool any_to_watch(void)
+{
+    bool any = next_cache(0) != NULL;
+
+    destruct_worker_let_go();
+    return any;
+}
+
+/* Stops watching, unless there is something to watch. Returns whether that is so. */
+static bool watch_on(void)
+{
+    if (any_to_watch())
+        return true;
+    store_relaxed(&destruct_watches, 0u);
+    if (load_relaxed(&reuse_watched[1])) {
+        store_relaxed(&reuse_watched[1], 0u);
+        os_membarrier();
+    } else {
+        os_full_fence();
+    }
+    if (!any_to_watch())
+        return false;
+    destruct_watch();
+    return true;
 }
 
 /* Called by the worker between callbacks. */
@@ -113,9 +206,13 @@ static enum callback_turn destruct_worker_turn(void)
     if (likely(!load_acquire(&destruct_wanted)))
         return CALLBACK_TURN_EMPTY;
     store_relaxed(&destruct_wanted, 0u);
-    cache = next_cache();
-    if (!cache)
-        return CALLBACK_TURN_EMPTY;
+    cache = next_cache(os_clock_ns());
+    if (!cache) {
+        if (!watch_on())
+            return CALLBACK_TURN_EMPTY;
+        store_relaxed(&destruct_wanted, 1u);
+        return CALLBACK_TURN_LATER;
+    }
     serving_here = true;
     some = destruct_worker_serve(cache);
     serving_here = false;
@@ -132,6 +229,8 @@ void destruct_worker_start(void)
 /* In a forked child, which has the worker only if the worker forked. */
 void destruct_worker_forget(void)
 {
-    if (!serving_here)
-        destruct_serving = NULL;
+    if (serving_here)
+        return;
+    destruct_serving = NULL;
+    destruct_watches = reuse_watched[0] = reuse_watched[1] = 0;
 }

@@ -18,6 +18,7 @@
 #include "os/os.h"
 #include "posix.h"
 #include "slab/extension.h"
+#include "slab/reuse.h"
 
 size_t os_page_size = OS_PAGE_SIZE;
 
@@ -77,6 +78,7 @@ void annotate_root_ends(const void *place, size_t bytes)
 
 /* The embedding program defines these, src/runtime in the library. Here there are no extensions. */
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS]; /* none */
+const struct reuse_upcalls reuse_upcalls;                          /* none */
 
 static bool to_one(uint64_t *value, uint64_t operand, uint64_t expected)
 {

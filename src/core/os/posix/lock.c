@@ -72,6 +72,7 @@ static const char *const rank_names[OS_RANK_COUNT] = {
     [OS_RANK_CALL_SET] = "queued callbacks",
     [OS_RANK_CACHES] = "caches",
     [OS_RANK_NODE] = "node",
+    [OS_RANK_HANDS] = "objects to destroy",
     [OS_RANK_DEBUG] = "debugging",
     [OS_RANK_PAGES] = "pages",
     [OS_RANK_META] = "metadata",

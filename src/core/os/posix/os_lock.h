@@ -33,6 +33,7 @@ enum os_lock_rank {
     OS_RANK_CALL_SET,  /* the set of queued heads */
     OS_RANK_CACHES,
     OS_RANK_NODE,
+    OS_RANK_HANDS, /* the lists of objects whose destructors run */
     OS_RANK_DEBUG, /* the guarded pool, the quarantine */
     OS_RANK_PAGES,
     OS_RANK_META,

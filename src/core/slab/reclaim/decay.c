@@ -268,36 +268,16 @@ bool decay_is_wanted_on(unsigned cpu)
     return wanted;
 }
 
-/* Returns, held, the cache after `cache` (NULL: the first), or NULL at the end. Lets `cache` go,
- * without the lock. The destroying thread releases the lock while it waits for visitors, so this
- * one can take it. */
-static struct prudence_cache *hold_after(struct prudence_cache *cache)
-{
-    struct prudence_cache *next = NULL;
-    struct list *item;
-
-    os_lock_take(&slab_caches_lock);
-    item = cache ? cache->link.next : slab_caches.next;
-    if (item != &slab_caches) {
-        next = list_entry(item, struct prudence_cache, link);
-        cache_hold(next);
-    }
-    os_lock_release(&slab_caches_lock);
-    if (cache)
-        cache_let_go(cache);
-    return next;
-}
-
 /* Moves objects that a CPU has kept in vain, of all caches, to the nodes, at most `moves` at a
  * time. The caller runs on that CPU; otherwise a kernel takes nothing. Returns whether there is
  * more. The caller ends with decay_pass_end(). */
 bool decay_pass(struct decay_pass *pass, unsigned moves)
 {
     if (!pass->cache)
-        pass->cache = hold_after(NULL);
+        pass->cache = all_caches_hold_after(NULL);
     while (pass->cache &&
            (!pass->cache->percpu || drain_unwanted_of(pass->cache, &pass->place, &moves)))
-        pass->cache = hold_after(pass->cache);
+        pass->cache = all_caches_hold_after(pass->cache);
     return pass->cache != NULL;
 }
 

@@ -16,6 +16,7 @@
 #include "slab/gate.h"
 #include "slab/misuse.h"
 #include "slab/reclaim/drain.h"
+#include "slab/reclaim/hollow.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "valid_attr.h"
@@ -432,6 +433,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
 size_t prudence_trim(void)
 {
     struct os_pages_stats before, after;
+    size_t hollow;
 
     process_start();
     os_pages_stats(&before);
@@ -439,8 +441,9 @@ size_t prudence_trim(void)
         heap_upcalls.flush();
     shrink_all_until_merged();
     os_pages_trim();
+    hollow = hollow_purge();
     os_pages_stats(&after);
-    before.used += before.retained;
+    before.used += before.retained + hollow;
     after.used += after.retained;
     return before.used > after.used ? before.used - after.used : 0;
 }

@@ -68,6 +68,26 @@ void all_caches_visit(void (*visit)(struct prudence_cache *cache))
     os_lock_release(&slab_caches_lock);
 }
 
+/* Returns, held, the cache after `cache` (NULL: the first), or NULL at the end. Lets `cache` go,
+ * without the lock. The destroying thread releases the lock while it waits for visitors, so this
+ * one can take it. */
+struct prudence_cache *all_caches_hold_after(struct prudence_cache *cache)
+{
+    struct prudence_cache *next = NULL;
+    struct list *item;
+
+    os_lock_take(&slab_caches_lock);
+    item = cache ? cache->link.next : slab_caches.next;
+    if (item != &slab_caches) {
+        next = list_entry(item, struct prudence_cache, link);
+        cache_hold(next);
+    }
+    os_lock_release(&slab_caches_lock);
+    if (cache)
+        cache_let_go(cache);
+    return next;
+}
+
 /* Waits until the cache has no visitors. The caller holds slab_caches_lock, and has not yet removed
  * the cache from the list. New visitors need that lock; present ones wait only for that lock, a
  * node's lock and the end of a fork. Acquire: the caller sees all that they did. */

@@ -13,6 +13,7 @@ extern struct list slab_cold_caches; /* in the order of their numbers, as the ot
 /* Returns the cache with the least number above `number`, or NULL. The caller holds the lock. */
 struct prudence_cache *all_caches_after(uint64_t number);
 void all_caches_remove(struct prudence_cache *cache);
+struct prudence_cache *all_caches_hold_after(struct prudence_cache *cache);
 void all_caches_visit(void (*visit)(struct prudence_cache *cache));
 void all_caches_wait_for_visitors(const struct prudence_cache *cache);
 

@@ -14,6 +14,7 @@
 #include "slab/node.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/decay.h"
+#include "slab/reclaim/hollow.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/throttle.h"
 #include "slab/slab.h"
@@ -148,6 +149,7 @@ static void fork_count_anew(struct prudence_cache *cache)
     count_rings(cache);
     for (unsigned i = 0; i < os_node_count(); i++) {
         slabs += cache->body->nodes[i].slabs;
+        hollow_fork_child(&cache->body->nodes[i]);
         fork_count_node(cache, &cache->body->nodes[i]);
     }
     cache->body->slabs_now = slabs;

@@ -66,6 +66,7 @@ void node_lists_init(struct slab_node *node)
 {
     os_lock_init(&node->lock, OS_RANK_NODE);
     list_init(&node->waiting);
+    list_init(&node->away);
     for (unsigned list = 0; list < SLAB_LISTS; list++)
         list_init(&node->lists[list]);
 }
@@ -105,7 +106,7 @@ bool node_lists_place(struct slab_node *node, struct slab *slab, bool had_free)
 {
     enum slab_list from = slab->list, to = list_for(slab);
 
-    if (from == to && had_free == (slab->free > 0))
+    if ((from == to && had_free == (slab->free > 0)) || unlikely(from == SLAB_AWAY))
         return false;
     detach(node, slab);
     attach(node, slab, to);
@@ -114,6 +115,14 @@ bool node_lists_place(struct slab_node *node, struct slab *slab, bool had_free)
     if (to == SLAB_FREE && from != SLAB_FREE && slab->cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(slab->cache->domain);
     return from != to;
+}
+
+/* Moves a slab that was away to the list where it belongs now. It is not type-safe. */
+void node_lists_return(struct slab_node *node, struct slab *slab)
+{
+    list_remove(&slab->link);
+    attach(node, slab, list_for(slab));
+    store_relaxed(&node->decayed, false); /* it may have become free meanwhile */
 }
 
 /* Adds a new slab to the node. */

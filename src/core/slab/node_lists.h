@@ -16,8 +16,9 @@ enum slab_list {
     SLAB_FREE,     /* everything free */
     SLAB_RETIRED,  /* freed lone object; the next thread that leaves takes it out */
     SLAB_LISTS,
+    SLAB_AWAY, /* pages are being purged, so no thread allocates there (hollow.c) */
 };
-_Static_assert(FIELD_HOLDS(struct slab, list, SLAB_LISTS), "no list is cut off");
+_Static_assert(FIELD_HOLDS(struct slab, list, SLAB_AWAY), "no list is cut off");
 
 /* Counters of a node, written under the lock. */
 struct node_counts {
@@ -47,6 +48,7 @@ struct slab_node {
     struct slab_node *helper;
     /* Pushed by the idle helper without the lock, received under it. */
     struct transfer_batch *handover;
+    struct list away; /* slabs whose `list` is SLAB_AWAY */
 };
 
 /* Returns the number of slabs with objects that are live or latent. */
@@ -66,6 +68,7 @@ void node_lists_end(struct slab_node *node, size_t slab_bytes);
 uint64_t node_lists_free_bytes(void);
 void node_lists_note_free(struct slab_node *node, size_t slab_bytes, size_t unnoted);
 bool node_lists_place(struct slab_node *node, struct slab *slab, bool had_free);
+void node_lists_return(struct slab_node *node, struct slab *slab);
 void node_lists_join(struct slab_node *node, struct slab *slab, enum slab_list list);
 unsigned node_lists_decay_keeps(struct slab_node *node);
 /* Most slabs whose waiting objects one visit merges, and most free slabs that it takes out, so that

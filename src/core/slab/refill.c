@@ -142,7 +142,7 @@ static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, v
 
     if (taken)
         return taken;
-    decay_early((unsigned)(node - cache->body->nodes), cache->body->slab_bytes);
+    decay_early(cache, (unsigned)(node - cache->body->nodes), cache->body->slab_bytes);
     slab = slab_grow(cache, (unsigned)(node - cache->body->nodes), flags);
     if (!slab)
         return 0;

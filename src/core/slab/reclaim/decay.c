@@ -6,7 +6,13 @@
  * reached since the last round go to the nodes; if nothing moved, all free and safe objects do. A
  * node merges safe objects and shrinks by free slabs that were not in use within the last one or
  * two windows of decay. Rounds begin `decay` apart. Threads on a slow path make them: each visit
- * does a bounded part, one thread at a time, and other threads do not wait. In a kernel, taking
+ * does a bounded part, one thread at a time, and other threads do not wait.
+ *
+ * Objects also keep memory from other caches. So when the process's caches have got GROWN_BYTES of
+ * new slabs since the last round, an early round begins (ADR 169). It looks only at the caches of
+ * the CPUs on which threads work for it, so that it needs no system call.
+ *
+ * In a kernel, taking
  * from another CPU interrupts it (OS_REMOTE_IS_QUICK is false), so a round visits nodes only, and a
  * thread that runs on the CPU takes the objects there (decay_pass).
  *
@@ -29,13 +35,15 @@
 #define VISIT_MOVES  8
 
 #define WORTH_BYTES ((uint64_t)1 << 20)
+#define GROWN_BYTES ((uint64_t)4 << 20)
 
 bool decay_enabled READ_MOSTLY; /* constant after start */
 
 static uint32_t decaying;     /* a thread works on the round; compare-and-swap */
 static uint64_t next_at;      /* ns; earliest begin of the next round. Atomic, like the next */
 static uint32_t under_way;    /* a round is under way */
-static uint64_t rounds_ended; /* rounds ever ended */
+static uint64_t rounds_ended; /* rounds ever ended, except early ones */
+static uint64_t grown;        /* bytes of slabs made since the last round began */
 static uint32_t drive_due;    /* a round ended with latent objects, so decay_drive() has work */
 static uint64_t cached;       /* bytes that the last round found in object caches */
 
@@ -49,7 +57,9 @@ static struct decay_place {
     unsigned moves; /* moves that this turn has taken */
     bool done;
 } place;
-static uint64_t cached_now; /* bytes found so far in this round; owned by the thread at work */
+/* Bytes found so far in this round, and whether the round is early; owned by the thread at work. */
+static uint64_t cached_now;
+static bool early;
 
 /* Returns about how many bytes are latent, or kept in slabs and object caches without being
  * live. */
@@ -104,8 +114,22 @@ static bool decay_nodes(struct prudence_cache *cache, unsigned *moves)
     return true;
 }
 
+/* Does the turn of an early round, on this CPU. What is left on the CPU of a thread that began the
+ * turn stays, because it would take a system call for each move. */
+static bool decay_cache_here(struct prudence_cache *cache, unsigned *moves)
+{
+    unsigned cpu = os_cpu_current();
+
+    if (!cache->percpu || (place.drain.looked && place.drain.cpu != cpu))
+        return true;
+    place.drain.cpu = cpu;
+    return drain_unwanted_of(cache, &place.drain, moves);
+}
+
 static bool decay_cache(struct prudence_cache *cache, unsigned *moves)
 {
+    if (early)
+        return decay_cache_here(cache, moves);
     if (!OS_REMOTE_IS_QUICK)
         place.drain.left = cache->percpu ? drain_cached(cache) : 0;
     else if (cache->percpu && !drain_unwanted(cache, &place.drain, moves))
@@ -115,22 +139,32 @@ static bool decay_cache(struct prudence_cache *cache, unsigned *moves)
 
 /* -------------------------------------------------------------------------------------- a round */
 
-/* Returns whether a round is due. If the option was lowered, the remaining time shrinks with it. */
+/* Returns whether it is time for a round. If the option was lowered, the remaining time shrinks
+ * with it. */
+static bool is_time(void)
+{
+    uint64_t now = os_clock_coarse_ns(), next = load_relaxed(&next_at);
+
+    return now >= next || next - now > load_relaxed(&slab_decay);
+}
+
 static bool round_is_due(void)
 {
-    uint64_t now, next;
+    return load_relaxed(&under_way) || load_relaxed(&grown) >= GROWN_BYTES || is_time();
+}
 
-    if (load_relaxed(&under_way))
-        return true;
-    now = os_clock_coarse_ns();
-    next = load_relaxed(&next_at);
-    return now >= next || next - now > load_relaxed(&slab_decay);
+void decay_note_growth(size_t bytes)
+{
+    add_relaxed(&grown, bytes);
 }
 
 static void round_begin(void)
 {
     store_relaxed(&under_way, 1u);
-    store_relaxed(&next_at, os_clock_coarse_ns() + load_relaxed(&slab_decay));
+    store_relaxed(&grown, (uint64_t)0);
+    early = !is_time();
+    if (!early)
+        store_relaxed(&next_at, os_clock_coarse_ns() + load_relaxed(&slab_decay));
     turn = slab_caches.next;
     place = (struct decay_place){.done = false};
     cached_now = 0;
@@ -139,6 +173,8 @@ static void round_begin(void)
 static void round_end(void)
 {
     store_relaxed(&under_way, 0u);
+    if (early)
+        return;
     store_relaxed(&cached, cached_now);
     add_relaxed(&rounds_ended, 1);
 }
@@ -232,36 +268,16 @@ bool decay_is_wanted_on(unsigned cpu)
     return wanted;
 }
 
-/* Returns, held, the cache after `cache` (NULL: the first), or NULL at the end. Lets `cache` go,
- * without the lock. The destroying thread releases the lock while it waits for visitors, so this
- * one can take it. */
-static struct prudence_cache *hold_after(struct prudence_cache *cache)
-{
-    struct prudence_cache *next = NULL;
-    struct list *item;
-
-    os_lock_take(&slab_caches_lock);
-    item = cache ? cache->link.next : slab_caches.next;
-    if (item != &slab_caches) {
-        next = list_entry(item, struct prudence_cache, link);
-        cache_hold(next);
-    }
-    os_lock_release(&slab_caches_lock);
-    if (cache)
-        cache_let_go(cache);
-    return next;
-}
-
 /* Moves objects that a CPU has kept in vain, of all caches, to the nodes, at most `moves` at a
  * time. The caller runs on that CPU; otherwise a kernel takes nothing. Returns whether there is
  * more. The caller ends with decay_pass_end(). */
 bool decay_pass(struct decay_pass *pass, unsigned moves)
 {
     if (!pass->cache)
-        pass->cache = hold_after(NULL);
+        pass->cache = all_caches_hold_after(NULL);
     while (pass->cache &&
            (!pass->cache->percpu || drain_unwanted_of(pass->cache, &pass->place, &moves)))
-        pass->cache = hold_after(pass->cache);
+        pass->cache = all_caches_hold_after(pass->cache);
     return pass->cache != NULL;
 }
 

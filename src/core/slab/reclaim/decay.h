@@ -17,6 +17,7 @@ void decay_fork_child(void);
 bool decay_some(unsigned caches, unsigned moves);
 void decay_part(void);
 void decay_drive(void);
+void decay_note_growth(size_t bytes);
 /* State of a look at a CPU's caches. Begins as {.place.cpu = CPU} when decay_is_wanted_on() says
  * so. */
 struct decay_pass {

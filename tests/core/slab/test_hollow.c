@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hollow pages, within slabs in use, go back to the system, and live objects keep their contents.
+ * Objects of type-safe and constructed caches stay as they are. While the pages of a slab are
+ * purged, no thread gets objects of the slab, also if others are freed, and a child of fork finds
+ * all slabs where they belong.
+ *
+ * ctest: not-with thread (mincore; a fork within a call)
+ * ctest: small-pages (large ones all have live objects)
+ */
+#define _GNU_SOURCE /* mincore */
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mapping.h"
+#include "slab/reclaim/hollow.h"
+#include "support/slab_test.h"
+
+#define COUNT 4096
+#define SIZE  512
+#define EVERY 64 /* one in so many objects stays */
+
+static void *objects[COUNT], *more[COUNT];
+static struct prudence_cache *cache;
+
+static bool stays(unsigned i)
+{
+    return i % EVERY == 0;
+}
+
+static void fill(struct prudence_cache *of)
+{
+    cache = of;
+    allocate_all(cache, objects, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        memset(objects[i], (int)(i / EVERY + 1), SIZE);
+    for (unsigned i = 0; i < COUNT; i++)
+        if (!stays(i))
+            free_all(cache, &objects[i], 1);
+    prudence_cache_shrink(cache);
+}
+
+static bool is_as_filled(unsigned i, void *object)
+{
+    const char *byte = object;
+    unsigned b = 0;
+
+    while (b < SIZE && byte[b] == (char)(i / EVERY + 1))
+        b++;
+    return b == SIZE;
+}
+
+static void assert_live_ones(void)
+{
+    for (unsigned i = 0; i < COUNT; i += EVERY)
+        assert_true(is_as_filled(i, objects[i]));
+}
+
+static void end(void)
+{
+    for (unsigned i = 0; i < COUNT; i += EVERY)
+        if (objects[i])
+            free_all(cache, &objects[i], 1);
+    check_books(cache);
+    destroy_empty(cache);
+    mapping_watch(NULL);
+}
+
+static bool is_resident(const char *page)
+{
+    unsigned char is;
+
+    return mincore((void *)(uintptr_t)page, os_page_size, &is) == 0 && is & 1;
+}
+
+static uintptr_t page_of(unsigned i, size_t offset)
+{
+    return ((uintptr_t)objects[i] + offset) & ~(os_page_size - 1);
+}
+
+static bool has_live_one(uintptr_t page)
+{
+    for (unsigned i = 0; i < COUNT; i += EVERY)
+        if (page_of(i, 0) == page || page_of(i, SIZE - 1) == page)
+            return true;
+    return false;
+}
+
+/* Returns how many of the freed objects begin in a resident page without live ones. */
+static unsigned resident_alone(void)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < COUNT; i++)
+        if (!has_live_one(page_of(i, 0)) && is_resident((const char *)page_of(i, 0)))
+            count++;
+    return count;
+}
+
+TEST(hollow_pages_go)
+{
+    size_t bytes;
+
+    fill(fixed_cache(SIZE, 64, manual_domain()));
+    assert_true(resident_alone() > COUNT / 4);
+    bytes = hollow_purge();
+    os_pages_trim(); /* slabs that became free */
+    assert_in_range(bytes, COUNT * SIZE / 2, COUNT * SIZE);
+    assert_int_equal(resident_alone(), 0);
+    assert_live_ones();
+    check_books(cache);
+    allocate_all(cache, more, COUNT / 2); /* they serve again */
+    for (unsigned i = 0; i < COUNT / 2; i++)
+        memset(more[i], 'm', SIZE);
+    assert_live_ones();
+    free_all(cache, more, COUNT / 2);
+    end();
+}
+
+/* Freed objects of the cache are as they were. */
+static void keeps_all(void)
+{
+    hollow_purge();
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(is_as_filled(i, objects[i]));
+    end();
+}
+
+TEST(type_safe_objects_stay)
+{
+    struct prudence_cache *of = prudence_cache_create(
+        "test", SIZE,
+        &(struct prudence_cache_attr){.size = sizeof(struct prudence_cache_attr),
+                                      .flags = PRUDENCE_CACHE_TYPESAFE});
+
+    fill(of);
+    keeps_all();
+}
+
+static void construct(void *object, void *context)
+{
+    memset(object, 'c', SIZE);
+}
+
+TEST(constructed_objects_stay)
+{
+    struct prudence_cache *of = prudence_cache_create(
+        "test", SIZE,
+        &(struct prudence_cache_attr){.size = sizeof(struct prudence_cache_attr),
+                                      .constructor = construct});
+
+    fill(of);
+    keeps_all();
+}
+
+TEST(latent_objects_stay)
+{
+    struct prudence_domain *domain = manual_domain();
+
+    fill(fixed_cache(SIZE, 64, domain));
+    for (unsigned i = 0; i < COUNT; i += EVERY)
+        if (i % (2 * EVERY))
+            defer_all(cache, &objects[i], 1);
+    hollow_purge();
+    assert_live_ones(); /* readers may still be there */
+    check_books(cache);
+    for (unsigned i = 0; i < COUNT; i += EVERY)
+        if (i % (2 * EVERY))
+            objects[i] = NULL;
+    for (unsigned i = 0; i < 3; i++) {
+        prudence_manual_advance(domain);
+        prudence_cache_shrink(cache);
+    }
+    end();
+}
+
+TEST(locked_memory_stays)
+{
+    fill(fixed_cache(SIZE, 64, manual_domain()));
+    if (mlock(objects[COUNT / 2], 64 << 10)) {
+        end();
+        skip();
+    }
+    hollow_purge();
+    munlock(objects[COUNT / 2], 64 << 10);
+    assert_live_ones();
+    assert_true(list_is_empty(&node_here(cache)->away));
+    end();
+}
+
+/* ---------------------------------------------------------------------- while pages are purged */
+
+static unsigned seen;
+
+/* Returns whether this is the first purge of a hollow page. */
+static bool is_first(const char *call)
+{
+    return strcmp(call, "madvise") == 0 && !list_is_empty(&node_here(cache)->away) && seen++ == 0;
+}
+
+/* Frees the live objects of slabs that are away, and allocates all that there is. */
+static void free_and_allocate(const char *call)
+{
+    struct list *item;
+
+    if (!is_first(call))
+        return;
+    for (unsigned i = 0; i < COUNT; i += EVERY) {
+        if (slab_known(objects[i])->list != SLAB_AWAY)
+            continue;
+        free_all(cache, &objects[i], 1);
+        objects[i] = NULL;
+    }
+    prudence_cache_shrink(cache); /* the objects come to their slabs */
+    assert_false(list_is_empty(&node_here(cache)->away));
+    list_for_each(item, &node_here(cache)->away)
+    {
+        assert_true(list_entry(item, struct slab, link)->free > 0);
+    }
+    allocate_all(cache, more, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        memset(more[i], (int)(i / EVERY + 1), SIZE);
+}
+
+TEST(nobody_allocates_there)
+{
+    fill(fixed_cache(SIZE, 64, manual_domain()));
+    seen = 0;
+    mapping_watch(free_and_allocate);
+    hollow_purge();
+    mapping_watch(NULL);
+    assert_true(seen > 0);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(is_as_filled(i, more[i]));
+    check_books(cache);
+    free_all(cache, more, COUNT);
+    end();
+}
+
+static void count(const char *call)
+{
+    seen += strcmp(call, "madvise") == 0;
+}
+
+/* Full slabs are none of the node's hollow ones, and a slab is looked at once. */
+TEST(each_page_goes_once)
+{
+    unsigned slabs = 0;
+    struct list *item;
+
+    cache = fixed_cache(SIZE, 64, manual_domain());
+    allocate_all(cache, more, cache->body->capacity);
+    assert_int_equal(hollow_purge(), 0); /* no slab is partial */
+    allocate_all(cache, more + cache->body->capacity, COUNT - cache->body->capacity);
+    fill(cache);
+    list_for_each(item, &node_here(cache)->lists[SLAB_PARTIAL])
+    {
+        slabs++;
+    }
+    seen = 0;
+    mapping_watch(count);
+    hollow_purge();
+    mapping_watch(NULL);
+    assert_in_range(seen, slabs, COUNT / EVERY + slabs); /* live ones part the pages */
+    free_all(cache, more, COUNT);
+    end();
+}
+
+static int child_status;
+static pid_t child;
+
+static void fork_here(const char *call)
+{
+    if (is_first(call))
+        child = fork();
+}
+
+/* The thread that purges forks in the call. In the child it goes on. */
+TEST(the_thread_forks)
+{
+    fill(fixed_cache(SIZE, 64, manual_domain()));
+    seen = 0;
+    mapping_watch(fork_here);
+    hollow_purge();
+    mapping_watch(NULL);
+    assert_true(seen > 0);
+    assert_live_ones();
+    assert_true(list_is_empty(&node_here(cache)->away));
+    end();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, &child_status, 0), child);
+    assert_int_equal(child_status, 0);
+}
+
+static void *fork_and_end(void *argument)
+{
+    child = fork();
+    if (child == 0) {
+        assert_live_ones();
+        assert_true(list_is_empty(&node_here(cache)->away));
+        end(); /* also destroys the cache, for which no visitor may be left */
+        _exit(0);
+    }
+    return NULL;
+}
+
+static void another_forks(const char *call)
+{
+    pthread_t thread;
+
+    if (!is_first(call))
+        return;
+    pthread_create(&thread, NULL, fork_and_end, NULL);
+    pthread_join(thread, NULL);
+}
+
+TEST(another_thread_forks)
+{
+    fill(fixed_cache(SIZE, 64, manual_domain()));
+    seen = 0;
+    mapping_watch(another_forks);
+    hollow_purge();
+    mapping_watch(NULL);
+    assert_true(seen > 0);
+    assert_int_equal(waitpid(child, &child_status, 0), child);
+    assert_int_equal(child_status, 0);
+    assert_live_ones();
+    end();
+}
+
+SUITE(pin_thread())

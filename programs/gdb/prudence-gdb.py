@@ -237,11 +237,14 @@ def signals_stop():
 
 
 def register(name):
+    """Reads a register of the innermost frame. After a write that changes how the stack is read, gdb may have selected another."""
+    gdb.newest_frame().select()
     flags = " | 0" if name == "eflags" else ""  # makes a number of them
     return int(gdb.parse_and_eval(f"${name}{flags}").cast(gdb.lookup_type("long"))) & WORD
 
 
 def write_register(name, value):
+    gdb.newest_frame().select()
     gdb.execute(f"set var ${name} = {value - (value >> 63 << 64)}", to_string=True)
 
 
@@ -297,6 +300,9 @@ class Stub:
                 write_register(name, value)
             except gdb.error as error:
                 raise WatchError(f"the register {name} cannot be written ({error})") from None
+        wrong = [name for name, value in values.items() if register(name) != value & WORD]
+        if wrong:
+            raise WatchError(f"gdb has not written the registers {', '.join(wrong)}")
         gdb.execute("queue-signal 0", to_string=True)
         timer = threading.Timer(CALL_SECONDS, os.kill, (gdb.selected_inferior().pid, signal.SIGSTOP))
         failed = ""

@@ -259,7 +259,7 @@ static const struct watch_address watch_addresses[] = {
     {"cpus", &posix_cpu_count},
     {"nodes", &posix_node_count},
     {"page_map", os_page_map},
-    {"whole_leaves", os_page_map_whole},
+    {"whole_leaves", &os_page_map_whole},
     {"pages_words", &pages_words},
     {"pages_metadata", &metadata_reserved},
     {"latent_limit", &slab_latent_limit},

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 CORE = BUILD / "libprudence-core.a"
-MOST = 270_000  # bytes of text
+MOST = 270 << 10  # bytes of text
 PROGRAM = r"""
 #include <errno.h>
 #include <prudence/prudence.h>

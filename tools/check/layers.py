@@ -64,6 +64,7 @@ HOOKS = {
     "injected_current": "tests have their own CPUs",
     "injected_idle": "tests have their own idle time",
     "os_memory_fails": "tests refuse memory",
+    "pages_zero_clock": "tests say how long purges take",
     "mapping_seen": "tests stand in for functions of the program in the place of mmap and its kind",
     "thread_ends": "gp/user/reader_exit.c: what becomes of the slots of a thread that ends (readers.c)",
     "thread_ends_before": "gp/user/reader_exit.c: short-term memory of a thread that ends (shortterm/threads.c)",

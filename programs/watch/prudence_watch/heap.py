@@ -91,7 +91,8 @@ class Heap:
         if not page < chunk < leaf or not 0 <= index < self.layout.number("leaves"):
             return 0
         if index not in self.leaves:
-            self.leaves[index] = tuple(self.memory.word(self.layout.address(table) + index * 8) for table in ("page_map", "whole_leaves"))
+            tables = self.layout.address("page_map"), self.memory.word(self.layout.address("whole_leaves"))
+            self.leaves[index] = tuple(table and self.memory.word(table + index * 8) for table in tables)
         words, whole = self.leaves[index]
         for at in (within >> page, (1 << leaf - page) + (within >> chunk)) if words else ():
             if (index, at) not in self.pages:

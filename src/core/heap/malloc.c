@@ -12,6 +12,8 @@
 #include "slab/misuse.h"
 #include "vfork.h"
 
+#define ZERO_BY_PARTS ((size_t)32 << 20) /* least bytes of a block that is not just cleared */
+
 static void *out_of_memory(void)
 {
     errno = ENOMEM;
@@ -74,6 +76,17 @@ void *malloc_counted_zeroed(size_t bytes, size_t place)
     return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
 }
 
+/* Most of a large block may never have been touched. Extensions want to see what is written. */
+static void malloc_zero(void *object, size_t bytes)
+{
+    const struct slab *slab = bytes < ZERO_BY_PARTS ? NULL : slab_of(object);
+
+    if (slab && !load_relaxed(&slab->extensions))
+        os_pages_zero(object, bytes);
+    else
+        memset(object, 0, bytes);
+}
+
 void *prudence_calloc(size_t count, size_t size)
 {
     bool zeroed = false;
@@ -84,7 +97,7 @@ void *prudence_calloc(size_t count, size_t size)
         return out_of_memory();
     object = malloc_block(bytes, 1, &zeroed);
     if (object && !zeroed)
-        memset(object, 0, bytes);
+        malloc_zero(object, bytes);
     return object;
 }
 

@@ -13,6 +13,7 @@
  *   advice_undo.c   undoing it when they are freed
  *   working_set.c   accounting, and how many free pages will be wanted again
  *   purge.c         giving the other free pages back to the system
+ *   zero.c          making used memory zero
  *   pages.c         the functions of os/os.h
  *
  * Pages are counted in units of OS_PAGE_SIZE. But every run, every huge mapping and every purged
@@ -240,5 +241,9 @@ size_t purge(const struct excess *excess);
 size_t purge_everything(void);
 uint64_t purged_ever(void); /* bytes purged since the process began */
 void purge_fork_child(bool whole);
+
+/* --- zero.c --- */
+
+extern uint64_t (*pages_zero_clock)(void); /* replaced by tests */
 
 #endif /* PAGES_PAGE_SOURCE_H */

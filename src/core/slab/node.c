@@ -131,6 +131,7 @@ static unsigned take_groups(struct slab *slab, unsigned group, struct run *runs,
         slab_free_bits(slab)[w] ^= bits;
         runs[made++] = (struct run){.slab = slab, .bits = bits, .word = w, .count = here};
         slab->free -= here;
+        slab_not_hollowed(slab);
         *count -= here;
     }
     return made;
@@ -197,6 +198,7 @@ static void put_free(struct slab_node *node, struct run *run, const gp_cookie *c
     misuse_check_run(run, "free");
     slab_free_bits(slab)[run->word] |= run->bits;
     slab->free += run->count;
+    slab_not_hollowed(slab);
     node_lists_place(node, slab, had_free);
 }
 
@@ -563,6 +565,7 @@ static unsigned take_selected(struct slab *slab, const struct node_filter *filte
         }
     }
     slab->free -= taken;
+    slab_not_hollowed(slab);
     return taken;
 }
 

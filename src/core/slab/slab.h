@@ -33,7 +33,8 @@ struct slab {
     uint32_t latent;     /* objects in waiting and next */
     uint8_t list;        /* enum slab_list (node_lists.h) */
     bool changing;       /* large blocks only; see slab_large_resize() */
-    bool hurried;        /* lone objects only: a deferral drives the grace period; constant */
+    bool hurried : 1;    /* lone objects only: a deferral drives the grace period; constant */
+    bool hollowed : 1;   /* all hollow pages were purged, and no object has come or gone since */
     uint8_t named;       /* latent objects that the account leaves out (latent_slab.c) */
     uint32_t extensions; /* one bit each (extension.h); atomic */
     /* Hints for node_choose.c; atomic. Number of live objects that are about to be freed ... */
@@ -47,6 +48,13 @@ struct slab {
     uint64_t bits[];                /* free, waiting, next, with bits_words(capacity) words each */
     /* ... and for CACHE_COMMON an owner of each object */
 };
+
+/* Called when free objects of the slab change, under the node's lock. Seldom stores. */
+static inline void slab_not_hollowed(struct slab *slab)
+{
+    if (unlikely(slab->hollowed))
+        slab->hollowed = false;
+}
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
 {

@@ -74,6 +74,24 @@ TEST(most_goes)
     end();
 }
 
+/* What went is reported once, and goes again when it was used in between. */
+TEST(again_and_again)
+{
+    size_t bytes = fill(), went = prudence_trim(), again;
+
+    assert_true(went >= bytes / 2);
+    assert_int_equal(prudence_trim(), 0);
+    for (unsigned i = 0; i < COUNT; i++)
+        if (i % EVERY)
+            blocks[i] = prudence_malloc(sizes[i]);
+    for (unsigned i = 0; i < COUNT; i++)
+        if (i % EVERY)
+            prudence_free(blocks[i]);
+    again = prudence_trim();
+    assert_true(again >= bytes / 2);
+    end();
+}
+
 TEST(locked_memory_stays)
 {
     size_t before;

@@ -379,7 +379,7 @@ void **os_page_map[PAGE_MAP_LEAVES];
 static void
     *arena_owners[EXPLORE_ARENA_BYTES / OS_PAGE_SIZE]; /* the beginning of the arena's leaf */
 
-void *os_page_owner(const void *address)
+void *os_page_owner_by_chunk(const void *address)
 {
     return os_page_owner_of_object(address);
 }

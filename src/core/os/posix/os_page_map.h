@@ -35,7 +35,7 @@
 
 /* A leaf has words of pages, then words of chunks. */
 extern HIDDEN void **os_page_map[PAGE_MAP_LEAVES];
-extern HIDDEN void *os_page_map_whole[PAGE_MAP_LEAVES]; /* owners of whole GiB */
+extern HIDDEN void **os_page_map_whole; /* owners of whole GiB; NULL before there is one */
 
 /* Returns the owner of the page in which an object of ours begins; perhaps NULL for others. */
 static inline void *os_page_owner_of_object(const void *address)
@@ -51,8 +51,16 @@ static inline void *os_page_owner_of_object(const void *address)
     return load_relaxed(&leaf[number >> PAGE_MAP_PAGE_SHIFT & (PAGE_MAP_LEAF_PAGES - 1)]);
 }
 
+/* The same for any address, by the words of chunks and GiB. */
+void *os_page_owner_by_chunk(const void *address);
+
 /* Returns the owner of the page that contains `address`, or NULL if the page is not ours. */
-void *os_page_owner(const void *address);
+static inline void *os_page_owner(const void *address)
+{
+    void *owner = os_page_owner_of_object(address);
+
+    return likely(owner) ? owner : os_page_owner_by_chunk(address);
+}
 
 /* Returns the start of the map, for code outside the library that looks up addresses
  * (<prudence/inline.h>). */

@@ -3,26 +3,25 @@
 #include "mapping.h"
 
 void **os_page_map[PAGE_MAP_LEAVES];
-void *os_page_map_whole[PAGE_MAP_LEAVES];
+void **os_page_map_whole; /* published */
 
 #define LEAF_CHUNKS ((size_t)1 << (PAGE_MAP_LEAF_SHIFT - PAGE_MAP_CHUNK_SHIFT))
 #define LEAF_WORDS  (PAGE_MAP_LEAF_PAGES + LEAF_CHUNKS)
 
-void *os_page_owner(const void *address)
+void *os_page_owner_by_chunk(const void *address)
 {
     uintptr_t number = (uintptr_t)address;
     size_t index = number >> PAGE_MAP_LEAF_SHIFT;
-    void **leaf, *owner;
+    void **leaf, **whole, *owner = NULL;
 
     if (unlikely(index >= PAGE_MAP_LEAVES))
         return NULL;
     leaf = load_relaxed(&os_page_map[index]);
-    owner = leaf ? load_relaxed(&leaf[number >> PAGE_MAP_PAGE_SHIFT & (PAGE_MAP_LEAF_PAGES - 1)])
-                 : NULL;
-    if (!owner && leaf)
+    if (leaf)
         owner = load_relaxed(
             &leaf[PAGE_MAP_LEAF_PAGES + (number >> PAGE_MAP_CHUNK_SHIFT & (LEAF_CHUNKS - 1))]);
-    return owner ? owner : load_relaxed(&os_page_map_whole[index]);
+    whole = load_relaxed(&os_page_map_whole);
+    return owner || !whole ? owner : load_relaxed(&whole[index]);
 }
 
 /* ------------------------------------------------------------------------ the words of an owner */
@@ -75,19 +74,22 @@ static const struct {
 
 /* ------------------------------------------------------------------------------- making leaves */
 
-static bool leaf_make(size_t index)
+/* Makes a table unless there is one. Compare-and-swap publishes it, with zeros. */
+static bool table_prepare(void ***at, size_t words)
 {
-    size_t bytes = round_up(LEAF_WORDS * sizeof(void *), os_page_size);
+    size_t bytes = round_up(words * sizeof(void *), os_page_size);
     void **none = NULL;
-    void **leaf;
+    void **table;
 
+    if (likely(load_acquire(at)))
+        return true;
     if (injected_failure())
         return false;
-    leaf = mapping_make_own_sparse(bytes);
-    if (!leaf)
+    table = mapping_make_own_sparse(bytes);
+    if (!table)
         return false;
-    if (!compare_exchange(&os_page_map[index], &none, leaf))
-        mapping_unmake_own(leaf, bytes); /* another thread was first */
+    if (!compare_exchange(at, &none, table))
+        mapping_unmake_own(table, bytes); /* another thread was first */
     return true;
 }
 
@@ -102,10 +104,11 @@ bool os_page_owner_prepare(const void *pages, size_t bytes)
         unsigned shift = in_leaf[i / 2].shift;
 
         for (size_t at = part->first; at < part->end; at = ((at >> shift) + 1) << shift)
-            if (!load_acquire(&os_page_map[at >> shift]) && !leaf_make(at >> shift))
+            if (!table_prepare(&os_page_map[at >> shift], LEAF_WORDS))
                 return false;
     }
-    return true;
+    return cover.ends[LEAVES][0].first == cover.ends[LEAVES][0].end ||
+           table_prepare(&os_page_map_whole, PAGE_MAP_LEAVES);
 }
 
 /* ------------------------------------------------------------------------------ entering owners */
@@ -116,7 +119,7 @@ static void **owner_word(unsigned unit, size_t at)
     unsigned shift;
 
     if (unit == LEAVES)
-        return &os_page_map_whole[at];
+        return load_relaxed(&os_page_map_whole) + at;
     shift = in_leaf[unit].shift;
     return load_relaxed(&os_page_map[at >> shift]) + in_leaf[unit].offset +
            (at & (((size_t)1 << shift) - 1));

@@ -98,10 +98,12 @@ static COLD bool send_away(struct slab_node *node, struct hollow *hollow)
         if (!hollow->first)
             hollow->first = slab;
         list_remove(&slab->link);
-        if (slab->latent || load_relaxed(&slab->extensions) || !add_ranges(hollow, slab)) {
+        if (slab->latent || slab->hollowed || load_relaxed(&slab->extensions) ||
+            !add_ranges(hollow, slab)) {
             list_add_head(partial, &slab->link);
             continue;
         }
+        slab->hollowed = true;
         slab->list = SLAB_AWAY;
         list_append(&node->away, &slab->link);
         hollow->slabs[hollow->slab_count++] = slab;
@@ -134,8 +136,11 @@ static COLD bool purge_node(struct slab_node *node, size_t *bytes)
         os_lock_release(&node->lock);
         purged = purge_ranges(&hollow, bytes);
         os_lock_take(&node->lock);
-        for (unsigned i = 0; i < hollow.slab_count; i++)
+        for (unsigned i = 0; i < hollow.slab_count; i++) {
+            if (!purged)
+                hollow.slabs[i]->hollowed = false;
             node_lists_return(node, hollow.slabs[i]);
+        }
     } while (purged && more);
     os_lock_release(&node->lock);
     return purged;

@@ -46,7 +46,7 @@ void os_pages_set_aside(size_t bytes);
 void os_pages_take_back(void *pages, size_t bytes);
 
 /* Makes memory within used pages zero: clears what was touched, and purges parts that hardly were.
- * The caller holds nothing. In a process only. */
+ * At least 16 MB. The caller holds nothing. In a process only. */
 void os_pages_zero(void *memory, size_t bytes);
 
 /* Frees the first `bytes` of a longer run of pages. Returns false, with nothing changed, if the

@@ -93,14 +93,16 @@ static unsigned page_in_region(const struct region *region, const char *pages)
     return narrow(unsigned, (size_t)(pages - region->base) / OS_PAGE_SIZE);
 }
 
-/* Grows a run into the free pages after it. They are in the region, so the page map has their
- * leaf. */
+/* Grows a run into the free pages after it. A small region may lie in two leaves of the page
+ * map. */
 bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, void *owner)
 {
     size_t more = wanted - bytes;
     unsigned dirty;
     bool grown;
 
+    if (!os_page_owner_prepare(run, wanted))
+        return false;
     os_lock_take(&pages_lock);
     grown = more <= REGION_SIZE && working_set_fits(more) &&
             region_extend(region, page_in_region(region, run + bytes),

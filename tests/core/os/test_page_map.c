@@ -3,10 +3,15 @@
  * The page map names the owner of each page of a range, whatever words it uses for that: those of
  * pages, of chunks of 2 MiB and of whole GiB. Ranges are entered, resized at both ends and cleared
  * at random, and compared with a list of them. A range that is gone leaves no word behind.
+ *
+ * ctest: not-with address (it has its own mmap)
+ * ctest: not-with thread (the same)
  */
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include "support/pages.h"
+#include "support/owned_pages.h"
 
 #define PAGE   ((size_t)OS_PAGE_SIZE)
 #define GIB    ((size_t)1 << PAGE_MAP_LEAF_SHIFT)
@@ -171,6 +176,40 @@ TEST(ranges_at_random)
         if (ranges[i].first < ranges[i].end)
             leave(i);
     assert_empty();
+}
+
+static char *next_place; /* of the next mapping */
+
+/* In the place of the C library's. */
+void *mmap(void *place, size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    if (next_place && bytes >= 4 * MIB) {
+        place = next_place;
+        flags |= MAP_FIXED;
+        next_place = NULL;
+    }
+    return (void *)syscall(SYS_mmap, place, bytes, protection, flags, file, offset);
+}
+
+/* A run that grows, in a region of which the second leaf is not made yet. The fifth megabyte makes
+ * a region of four. */
+TEST_FIRST(a_region_in_two_leaves)
+{
+    char *others[4], *run;
+
+    for (unsigned i = 0; i < 4; i++)
+        others[i] = take(MIB);
+    next_place = area + GIB - 2 * MIB;
+    run = take(MIB);
+    assert_ptr_equal(run, area + GIB - 2 * MIB);
+    assert_null(os_page_map[(uintptr_t)(area + GIB) / GIB]);
+    assert_ptr_equal(os_pages_resize(run, MIB, 3 * MIB, &owner), run);
+    assert_ptr_equal(os_page_owner(run + 3 * MIB - 1), &owner);
+    assert_null(os_page_owner(run + 3 * MIB));
+    give(run, 3 * MIB);
+    assert_null(os_page_owner(run + 2 * MIB));
+    for (unsigned i = 0; i < 4; i++)
+        give(others[i], MIB);
 }
 
 /* A block of 4 GiB touches few words. */

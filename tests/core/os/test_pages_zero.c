@@ -7,11 +7,12 @@
  */
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "support/pages.h"
 
 #define PAGE    os_page_size
-#define BYTES   (4 * MIB)
+#define BYTES   (16 * MIB)
 #define COUNT   (BYTES / OS_PAGE_SIZE)
 #define PURGED  1000     /* ns of a purge of pages that are there */
 #define SAMPLES (4 * 16) /* pages that are left purged */
@@ -20,15 +21,17 @@ static char *block;
 static uint64_t now;
 static unsigned looks; /* at the clock */
 
+/* Returns the number of pages there, also where the library takes several of the system for one. */
 static unsigned resident(const char *from, size_t bytes)
 {
     unsigned char there[COUNT];
-    unsigned count = 0;
+    size_t unit = (size_t)sysconf(_SC_PAGESIZE);
+    size_t found = 0;
 
     assert_return_code(mincore((void *)(uintptr_t)from, bytes, there), 0);
-    for (size_t i = 0; i < bytes / PAGE; i++)
-        count += there[i] & 1;
-    return count;
+    for (size_t i = 0; i < bytes / unit; i++)
+        found += there[i] & 1;
+    return (unsigned)(found * unit / PAGE);
 }
 
 /* Between two looks a purge has taken the longer the more pages have gone. */

@@ -104,7 +104,8 @@ static unsigned merge_here(struct prudence_cache *cache, struct cpu_cache *cpu, 
 
 /* Takes an object from this CPU's stack, if need be after a merge. Returns false if another thread
  * owns the caches. */
-static __attribute__((noinline)) bool take_or_merge(struct prudence_cache *cache, struct miss *miss)
+static __attribute__((__noinline__)) bool take_or_merge(struct prudence_cache *cache,
+                                                        struct miss *miss)
 {
     struct cpu_cache *cpu = cpu_cache_take(cache, miss);
     unsigned merged = 0;
@@ -134,7 +135,8 @@ static __attribute__((noinline)) bool take_or_merge(struct prudence_cache *cache
 
 /* Does the same if objects must be made fit. Returns false also if another thread owns the caches
  * when that is done. */
-static __attribute__((noinline)) bool take_or_reuse(struct prudence_cache *cache, struct miss *miss)
+static __attribute__((__noinline__)) bool take_or_reuse(struct prudence_cache *cache,
+                                                        struct miss *miss)
 {
     bool owned;
 
@@ -227,8 +229,8 @@ static bool alloc_grow_caches(struct prudence_cache *cache, struct miss *miss)
     return true;
 }
 
-static __attribute__((noinline)) void *alloc_by(struct prudence_cache *cache, struct miss *miss,
-                                                os_alloc_flags flags)
+static __attribute__((__noinline__)) void *alloc_by(struct prudence_cache *cache, struct miss *miss,
+                                                    os_alloc_flags flags)
 {
     if (!take_here(cache, miss))
         return refill_bypass_cache(cache, flags);
@@ -242,8 +244,8 @@ static __attribute__((noinline)) void *alloc_by(struct prudence_cache *cache, st
 }
 
 /* A function of its own, because its stack is larger. */
-static __attribute__((noinline)) void *alloc_reusing(struct prudence_cache *cache,
-                                                     os_alloc_flags flags)
+static __attribute__((__noinline__)) void *alloc_reusing(struct prudence_cache *cache,
+                                                         os_alloc_flags flags)
 {
     struct reuse reuse UNINITIALIZED;
     struct miss miss = {.refill = 1, .reuse = &reuse};

@@ -86,8 +86,8 @@ static void put_back_unfit(struct reuse *reuse)
 
 /* Makes up to REUSE_MAX objects fit that a refill has taken from slabs. Returns one; the others go
  * to the object cache. Returns NULL if none is fit, and the thread may make none fit (reuse.c). */
-static __attribute__((noinline)) void *reuse_refilled(struct prudence_cache *cache, void **objects,
-                                                      unsigned count, bool may)
+static __attribute__((__noinline__)) void *reuse_refilled(struct prudence_cache *cache,
+                                                          void **objects, unsigned count, bool may)
 {
     struct reuse reuse UNINITIALIZED;
 

@@ -37,6 +37,11 @@ def link_to(path):
     return str(link)
 
 
+def plain_path(path):
+    """Returns the path, or a link to it if spaces and colons would split it."""
+    return link_to(str(path)) if SPLITS.search(str(path)) else str(path)
+
+
 def ld_preload(*libraries):
     """Returns the value for these libraries."""
-    return ":".join(link_to(str(one)) if SPLITS.search(str(one)) else str(one) for one in libraries)
+    return ":".join(plain_path(one) for one in libraries)

@@ -18,7 +18,7 @@ import unittest
 from pathlib import Path
 
 from watching import BUILD, PATIENCE, ROOT, Case, needs_gdb, until
-from preload import link_to
+from preload import plain_path
 
 PAGE = (ROOT / "docs/how-to/running-process.md").read_text()
 SCRIPT = ROOT / "programs/gdb/prudence-gdb.py"
@@ -49,7 +49,7 @@ class RunningProcess(Case):
 
     def local(self, line):
         """The line for this process."""
-        for there, here in (("/usr/local/share/prudence/prudence-gdb.py", link_to(str(SCRIPT)) if " " in str(SCRIPT) else SCRIPT), ("/usr/sbin/routerd", self.folder / "watched"),
+        for there, here in (("/usr/local/share/prudence/prudence-gdb.py", plain_path(SCRIPT)), ("/usr/sbin/routerd", self.folder / "watched"),
                             ("/var/tmp/", f"{self.folder}/"), ("4711", self.watched.pid)):
             line = line.replace(there, str(here))
         return line

@@ -93,22 +93,32 @@ static bool table_prepare(void ***at, size_t words)
     return true;
 }
 
-bool os_page_owner_prepare(const void *pages, size_t bytes)
+static bool cover_prepare(const struct cover *cover)
 {
-    struct cover cover = cover_of(pages, bytes);
+    const struct part *whole = &cover->ends[LEAVES][0];
 
-    if (((uintptr_t)pages + bytes - 1) >> PAGE_MAP_LEAF_SHIFT >= PAGE_MAP_LEAVES)
-        return false;
     for (unsigned i = 0; i < 4; i++) {
-        const struct part *part = &cover.ends[i / 2][i % 2];
+        const struct part *part = &cover->ends[i / 2][i % 2];
         unsigned shift = in_leaf[i / 2].shift;
 
         for (size_t at = part->first; at < part->end; at = ((at >> shift) + 1) << shift)
             if (!table_prepare(&os_page_map[at >> shift], LEAF_WORDS))
                 return false;
     }
-    return cover.ends[LEAVES][0].first == cover.ends[LEAVES][0].end ||
-           table_prepare(&os_page_map_whole, PAGE_MAP_LEAVES);
+    return whole->first == whole->end || table_prepare(&os_page_map_whole, PAGE_MAP_LEAVES);
+}
+
+/* Returns whether addresses of the range are in the map. */
+static bool is_in_map(const void *pages, size_t bytes)
+{
+    return ((uintptr_t)pages + bytes - 1) >> PAGE_MAP_LEAF_SHIFT < PAGE_MAP_LEAVES;
+}
+
+bool os_page_owner_prepare(const void *pages, size_t bytes)
+{
+    struct cover cover = cover_of(pages, bytes);
+
+    return is_in_map(pages, bytes) && cover_prepare(&cover);
 }
 
 /* ------------------------------------------------------------------------------ entering owners */
@@ -158,7 +168,7 @@ bool os_page_owner_set(void *pages, size_t bytes, void *owner)
     const struct cover none = {0};
     struct cover cover = cover_of(pages, bytes);
 
-    if (!os_page_owner_prepare(pages, bytes))
+    if (owner && !(is_in_map(pages, bytes) && cover_prepare(&cover)))
         return false;
     cover_enter(&cover, &none, owner);
     return true;

@@ -37,9 +37,6 @@
  * (docs/adr/0040). */
 #define FAST_ENTRY __attribute__((aligned(64)))
 
-/* For a function that is called rarely: it becomes small rather than fast. */
-#define COLD __attribute__((cold))
-
 /* Distance between words that different CPUs write often, because many processors fetch lines in
  * pairs. */
 #define CACHE_LINES_APART (2 * CACHE_LINE)

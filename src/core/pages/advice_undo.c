@@ -132,7 +132,7 @@ static bool undo_huge(void)
     return true;
 }
 
-static COLD void undo_owed(void)
+static void undo_owed(void)
 {
     os_lock_take(&pages_lock);
     if (!worker) {

@@ -274,8 +274,8 @@ static size_t body_bytes(void)
 }
 
 /* Returns NULL if there is no memory. */
-static COLD struct cache_body *body_make(const struct prudence_cache *cache,
-                                         const struct cache_layout *layout)
+static struct cache_body *body_make(const struct prudence_cache *cache,
+                                    const struct cache_layout *layout)
 {
     struct cache_body *body = os_meta_alloc(body_bytes());
 
@@ -611,7 +611,7 @@ static void wait_for_readers(struct prudence_cache *cache)
  * cache_forget(). Waits for grace periods of this cache's domain, and no other, as long as there
  * are latent objects or type-safe pages. Holds nothing while waiting.
  */
-COLD bool cache_destroy(struct prudence_cache *cache, size_t *live)
+bool cache_destroy(struct prudence_cache *cache, size_t *live)
 {
     if (cache_is_cold(cache)) {
         destroy_cold(cache);

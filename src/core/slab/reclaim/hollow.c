@@ -46,7 +46,7 @@ struct hollow {
 };
 
 /* Returns whether objects of the slab lie in the page at `at`, and all of these are free. */
-static COLD bool is_hollow(struct slab *slab, size_t at)
+static bool is_hollow(struct slab *slab, size_t at)
 {
     size_t stride = slab->cache->body->stride, colored = slab_front_margin(slab);
     size_t first = at > colored ? (at - colored) / stride : 0;
@@ -59,7 +59,7 @@ static COLD bool is_hollow(struct slab *slab, size_t at)
 
 /* Adds the ranges of hollow pages of a slab, as far as there is room. Returns false if it has
  * none. */
-static COLD bool add_ranges(struct hollow *hollow, struct slab *slab)
+static bool add_ranges(struct hollow *hollow, struct slab *slab)
 {
     struct range *last = NULL;
 
@@ -80,7 +80,7 @@ static COLD bool add_ranges(struct hollow *hollow, struct slab *slab)
 
 /* Looks at partial slabs, from the end of the list on. They go to its head, at once or when they
  * come back, so the next look finds others. Returns false if all have been looked at. */
-static COLD bool send_away(struct slab_node *node, struct hollow *hollow)
+static bool send_away(struct slab_node *node, struct hollow *hollow)
 {
     struct list *partial = &node->lists[SLAB_PARTIAL], *item = partial->previous;
 
@@ -112,7 +112,7 @@ static COLD bool send_away(struct slab_node *node, struct hollow *hollow)
 }
 
 /* Purges. Returns false if the system refuses, as for locked memory. */
-static COLD bool purge_ranges(const struct hollow *hollow, size_t *bytes)
+static bool purge_ranges(const struct hollow *hollow, size_t *bytes)
 {
     for (unsigned i = 0; i < hollow->range_count; i++) {
         if (!os_pages_empty(hollow->ranges[i].pages, hollow->ranges[i].bytes))
@@ -123,7 +123,7 @@ static COLD bool purge_ranges(const struct hollow *hollow, size_t *bytes)
 }
 
 /* Returns false if it makes no sense to go on. */
-static COLD bool purge_node(struct slab_node *node, size_t *bytes)
+static bool purge_node(struct slab_node *node, size_t *bytes)
 {
     struct hollow hollow UNINITIALIZED;
     bool purged, more;
@@ -153,7 +153,7 @@ static bool may_be_hollow(const struct prudence_cache *cache)
 }
 
 /* Purges the hollow pages of all caches, and returns their bytes. The caller holds nothing. */
-COLD size_t hollow_purge(void)
+size_t hollow_purge(void)
 {
     struct prudence_cache *cache = NULL;
     bool go_on = true;
@@ -170,7 +170,7 @@ COLD size_t hollow_purge(void)
 }
 
 /* Runs in a forked child, under the node's lock. */
-COLD void hollow_fork_child(struct slab_node *node)
+void hollow_fork_child(struct slab_node *node)
 {
     struct slab *slab;
 

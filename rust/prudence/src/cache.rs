@@ -141,8 +141,8 @@ impl<T> Cache<T> {
     /// Drops `value` and frees its memory, once all guards that exist now are gone. Never fails, and
     /// needs no memory. The value may come from another cache.
     ///
-    /// A thread of the library drops the value, or [`make`](Cache::make) does when it is about to use
-    /// that memory again, or a thread that waits for the cache. So a drop must not want what the
+    /// A thread of the library drops the value, or [`make`](Cache::make), which drops up to 32 values
+    /// before it uses their memory again, or a thread that waits for the cache. So a drop must not want what the
     /// callers of these hold, such as a lock. A drop that panics is reported and ends alone.
     ///
     /// ```compile_fail

@@ -60,8 +60,8 @@ static __attribute__((noinline)) void *alloc_counted(struct prudence_cache *cach
     return object ? object : object_alloc_slower(cache, size, what);
 }
 
-/* Serves here, without a call, the holder of a number, and allocations from caches with a
- * destructor, which does not look at them. */
+/* The holder of a number is served here, without a call. So are caches with a destructor, because
+ * objects on their stacks need none. */
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {
     void *object = NULL;

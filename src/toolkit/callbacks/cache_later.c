@@ -17,10 +17,7 @@
 #include "heap/cache_life.h"
 #include "heap/caches.h"
 #include "slab/cache.h"
-#include "slab/cpu_cache.h"
-#include "slab/latent_cache.h"
 #include "slab/misuse.h"
-#include "slab/node.h"
 #include "slab/reclaim/drain.h"
 #include "toolkit/callbacks/destruct.h"
 #include "toolkit/callbacks/may_wait.h"
@@ -40,9 +37,6 @@ static bool cache_may_end_now(const struct prudence_cache *cache)
 /* Runs the destructors of safe objects. Returns whether none waits for readers any more. */
 static bool is_settled(struct prudence_cache *cache)
 {
-    unsigned latent = 0;
-    uint64_t bytes = 0;
-
     if (cache_is_cold(cache))
         return true; /* the objects that wait are in slabs of others */
     drain_cache(cache, true);
@@ -53,11 +47,7 @@ static bool is_settled(struct prudence_cache *cache)
         if (destruct_pending(cache))
             return false;
     }
-    for (unsigned i = 0; i < os_cpu_count(); i++)
-        latent += latent_cache_count(cpu_cache_of(cache, i));
-    for (unsigned i = 0; i < os_node_count(); i++)
-        latent += node_latent_objects(&cache->body->nodes[i], &bytes);
-    return !latent;
+    return !drain_leaves_latent(cache);
 }
 
 static void end_or_wait(struct prudence_head *head);

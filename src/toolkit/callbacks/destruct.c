@@ -30,8 +30,6 @@
  */
 #include "toolkit/callbacks/destruct.h"
 
-#include "slab/cpu_cache.h"
-#include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
@@ -344,16 +342,8 @@ unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epo
     return reuse.count;
 }
 
-bool destruct_any_in_rings(const struct prudence_cache *cache)
-{
-    for (unsigned i = 0; i < os_cpu_count(); i++)
-        if (latent_cache_count(cpu_cache_of(cache, i)))
-            return true;
-    return false;
-}
-
-/* Runs no more than are pending now, because other threads may go on deferring. */
-/* Runs destructors that keep slabs from being freed, if the caller may run any. */
+/* Runs destructors that keep slabs from being freed, if the caller may run any. They are no more
+ * than are pending now, because other threads may go on deferring. */
 static void destruct_flush(struct prudence_cache *cache)
 {
     uint64_t most, done = 0;

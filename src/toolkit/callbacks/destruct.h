@@ -81,9 +81,6 @@ unsigned destruct_epoch(const struct slab *slab, const void *object);
 /* Marks objects as pending in this epoch, without counting them. */
 void destruct_mark(struct slab *slab, void *object, unsigned epoch);
 
-/* Returns whether the rings of the cache have objects. */
-bool destruct_any_in_rings(const struct prudence_cache *cache);
-
 /* Runs some destructors of the epochs in the set; returns their number. Unless `any_slab`, only in
  * slabs that could be freed. */
 unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs);

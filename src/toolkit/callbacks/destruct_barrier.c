@@ -20,7 +20,6 @@
 
 #include "race_detector.h"
 #include "slab/cpu_cache.h"
-#include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/drain_ring.h"
@@ -47,16 +46,6 @@ static bool empty_rings(struct prudence_cache *cache, uint64_t deadline)
     return true;
 }
 
-static bool any_is_latent(struct prudence_cache *cache)
-{
-    unsigned latent = 0;
-    uint64_t bytes = 0;
-
-    for (unsigned i = 0; i < os_node_count(); i++)
-        latent += node_latent_objects(&cache->body->nodes[i], &bytes);
-    return latent > 0;
-}
-
 /* Waits until no destructor of the epoch is pending. Objects that this thread cannot destroy are
  * latent, or another thread has them. */
 static bool wait_for_epoch(struct prudence_cache *cache, unsigned epoch, uint64_t deadline)
@@ -71,7 +60,7 @@ static bool wait_for_epoch(struct prudence_cache *cache, unsigned epoch, uint64_
             drain_cache(cache, false);
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;
-        if (any_is_latent(cache))
+        if (drain_any_in_slabs(cache))
             gp_wait_for_sections(cache->domain, gp_snapshot(cache->domain), deadline, false);
         if (load_acquire(pending))
             os_sleep_ns(BARRIER_NS);
@@ -123,7 +112,7 @@ bool destruct_barrier(struct prudence_cache *cache, uint64_t deadline)
 /* Waits for the worker last, because the worker picks up no cache without pending objects. */
 void destruct_barrier_until_empty(struct prudence_cache *cache)
 {
-    while (destruct_any_in_rings(cache) || destruct_pending(cache))
+    while (drain_any_in_rings(cache) || destruct_pending(cache))
         destruct_barrier(cache, 0);
     while (destruct_worker_serves(cache))
         os_sleep_ns(BARRIER_NS);

@@ -60,7 +60,7 @@ static bool wants_worker(const struct prudence_cache *cache, uint64_t now)
     if (destruct_pending(cache) && (load_relaxed(&own->wanted) || load_relaxed(&own->any)))
         return true;
     return cache->flags & CACHE_DESTRUCT_SOON && (!now || now - own->looked_at >= SOON_NS) &&
-           (destruct_any_in_rings(cache) || destruct_pending(cache));
+           (drain_any_in_rings(cache) || destruct_pending(cache));
 }
 
 /* Returns the cache that has waited longest, held against destruction; NULL if none has. */
@@ -114,11 +114,10 @@ static bool take_what_stays(struct prudence_cache *cache)
         const struct cpu_cache *cpu = cpu_cache_of(cache, i);
         uint64_t tail = load_relaxed(&cpu->line.ring_tail);
 
-        drain_ring_old(cache, i, own->tails[i]);
-        if ((int64_t)(own->tails[i] - load_relaxed(&cpu->line.ring_head)) > 0)
-            left = true; /* the tail stays, so that the next look takes them */
-        else
+        if (drain_ring_safe(cache, i, own->tails[i]))
             own->tails[i] = tail;
+        else
+            left = true; /* the tail stays, so that the next look takes them */
     }
     return left;
 }
@@ -129,24 +128,13 @@ static void drive(struct prudence_cache *cache)
     gp_drive(cache->domain);
 }
 
-/* Returns whether latent slabs have objects. */
-static bool any_in_slabs(struct prudence_cache *cache)
-{
-    uint64_t bytes = 0;
-    unsigned latent = 0;
-
-    for (unsigned i = 0; i < os_node_count(); i++)
-        latent += node_latent_objects(&cache->body->nodes[i], &bytes);
-    return latent > 0;
-}
-
 /* One look at a cache with DESTRUCT_SOON. Returns whether destructors ran. */
 static bool look_at_soon(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
     bool old = take_what_stays(cache), some = run_turn(cache, true);
 
-    if (old || any_in_slabs(cache))
+    if (old || drain_any_in_slabs(cache))
         drive(cache);
     if (unlikely(cache->flags & CACHE_SIFTED))
         drain_cache(cache, false);

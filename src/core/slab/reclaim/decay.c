@@ -12,9 +12,8 @@
  * new slabs since the last round, an early round begins (ADR 169). It looks only at the caches of
  * the CPUs on which threads work for it, so that it needs no system call.
  *
- * In a kernel, taking
- * from another CPU interrupts it (OS_REMOTE_IS_QUICK is false), so a round visits nodes only, and a
- * thread that runs on the CPU takes the objects there (decay_pass).
+ * In a kernel, taking from another CPU interrupts it (OS_REMOTE_IS_QUICK is false), so a round
+ * visits nodes only, and a thread that runs on the CPU takes the objects there (decay_pass).
  *
  * Locks: a thread that works for decay holds no lock of the slab layer; a plain free may hold one
  * of a layer above. slab_caches_lock guards the place in the round, and is not held during the

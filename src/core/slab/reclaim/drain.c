@@ -280,18 +280,29 @@ size_t drain_then_shrink(struct prudence_cache *cache, bool free_ones, unsigned 
     return node_shrink_to(cache, keep);
 }
 
-/* Returns whether any object is deferred and not merged. */
-bool drain_leaves_latent(struct prudence_cache *cache)
+bool drain_any_in_rings(const struct prudence_cache *cache)
 {
-    uint64_t bytes = 0;
-
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         if (latent_cache_count(cpu_cache_of(cache, i)))
             return true;
+    return false;
+}
+
+/* Returns whether any object is latent in a slab, or on the way there. */
+bool drain_any_in_slabs(struct prudence_cache *cache)
+{
+    uint64_t bytes = 0;
+
     for (unsigned i = 0; i < os_node_count(); i++)
         if (node_latent_objects(&cache->body->nodes[i], &bytes))
             return true;
     return false;
+}
+
+/* Returns whether any object is deferred and not merged. */
+bool drain_leaves_latent(struct prudence_cache *cache)
+{
+    return drain_any_in_rings(cache) || drain_any_in_slabs(cache);
 }
 
 /* Frees only arrays that were empty before, because a CPU that is in use would soon make them

@@ -9,6 +9,8 @@ struct cpu_cache;
 struct prudence_cache;
 
 size_t drain_then_shrink(struct prudence_cache *cache, bool free_ones, unsigned keep);
+bool drain_any_in_rings(const struct prudence_cache *cache);
+bool drain_any_in_slabs(struct prudence_cache *cache);
 bool drain_leaves_latent(struct prudence_cache *cache);
 size_t drain_fully(struct prudence_cache *cache);
 void drain_all_caches(void);

@@ -82,27 +82,10 @@ static void visit_ring(struct cpu_cache *cpu, struct ring_haul *haul,
     }
 }
 
-/* Moves objects, safe or not, to their slabs. Returns whether all have left the ring. Else another
- * thread owns the caches. */
-bool drain_ring(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
-{
-    struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
-    struct ring_haul haul UNINITIALIZED;
-
-    haul.cache = cache;
-    haul.taken = 1;
-    while (haul.taken && left_in_ring(cpu, tail)) {
-        os_carry_begin();
-        visit_ring(cpu, &haul, take_any);
-        if (haul.taken)
-            node_overflow(cache, haul.objects, haul.taken, haul.cookie);
-        os_carry_end();
-    }
-    return !left_in_ring(cpu, tail);
-}
-
-/* Moves safe objects to their slabs. */
-void drain_ring_old(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
+/* Moves objects that `step` takes to slabs, until it takes none or all have left the ring. Returns
+ * whether all have. */
+static bool drain_by(void (*step)(struct os_percpu_line *line, void *haul),
+                     struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
     struct ring_haul haul UNINITIALIZED;
@@ -112,9 +95,23 @@ void drain_ring_old(struct prudence_cache *cache, unsigned cpu_number, uint64_t 
     haul.taken = 1;
     while (haul.taken && left_in_ring(cpu, tail)) {
         os_carry_begin();
-        visit_ring(cpu, &haul, take_safe_ones);
-        if (haul.taken)
+        visit_ring(cpu, &haul, step);
+        if (haul.taken && step == take_any)
+            node_overflow(cache, haul.objects, haul.taken, haul.cookie);
+        else if (haul.taken)
             node_flush(cache, haul.objects, haul.taken);
         os_carry_end();
     }
+    return !left_in_ring(cpu, tail);
+}
+
+/* Moves objects, safe or not. If some stay, another thread owns the caches. */
+bool drain_ring(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
+{
+    return drain_by(take_any, cache, cpu_number, tail);
+}
+
+bool drain_ring_safe(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
+{
+    return drain_by(take_safe_ones, cache, cpu_number, tail);
 }

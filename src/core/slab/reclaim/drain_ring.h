@@ -8,6 +8,6 @@
 struct prudence_cache;
 
 bool drain_ring(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail);
-void drain_ring_old(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail);
+bool drain_ring_safe(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail);
 
 #endif /* SLAB_RECLAIM_DRAIN_RING_H */

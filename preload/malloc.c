@@ -43,7 +43,7 @@ void *MALLOC_NAME(calloc)(size_t count, size_t size)
     cache = size_class_open(place);
     if (unlikely(!cache))
         return malloc_counted_zeroed(bytes, place);
-    object = cache_alloc_fast(cache);
+    object = os_percpu_pop(&cache->fast_percpu);
     return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
 }
 

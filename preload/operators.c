@@ -82,7 +82,7 @@ FAST_ENTRY void *operator_new(size_t size)
 
     if (unlikely(!cache))
         return new_counted(size, place);
-    object = cache_alloc_fast(cache);
+    object = os_percpu_pop(&cache->fast_percpu);
     return likely(object) ? object : new_slow(size);
 }
 

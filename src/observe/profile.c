@@ -6,7 +6,7 @@
  * Bytes are sampled (sampling.c). So that only sampled objects cost more, each is alone on pages of
  * its own, like a guarded object (slab_large_make_lone). Only these slabs have this extension;
  * frees and deferrals of all other objects keep their fast paths. The fast path of allocations is
- * closed, because bytes must be counted; object_alloc_slow() counts them and takes the object by
+ * closed, because bytes must be counted; object_alloc_aside() counts them and takes the object by
  * the same sequence.
  *
  * Sampled in place are:

@@ -47,23 +47,23 @@ void *NAME(cache_alloc)(struct prudence_cache *cache)
 {
     if (cache)
         cache_want_window(cache);
-    return object_alloc_slow(cache, 0, "prudence_cache_alloc");
+    return object_alloc_aside(cache, 0, "prudence_cache_alloc");
 }
 
 void NAME(cache_free)(struct prudence_cache *cache, void *object)
 {
-    object_free_slow(cache, object, slab_of_cache(cache, object), "prudence_cache_free");
+    object_free_aside(cache, object, slab_of_cache(cache, object), "prudence_cache_free");
 }
 
 void NAME(cache_free_deferred)(struct prudence_cache *cache, void *object)
 {
-    object_free_deferred_slow(cache, object, slab_of_cache(cache, object),
-                              "prudence_cache_free_deferred");
+    object_free_deferred_aside(cache, object, slab_of_cache(cache, object),
+                               "prudence_cache_free_deferred");
 }
 
 void *NAME(cache_replace)(struct prudence_cache *cache, void *old)
 {
-    return object_replace_slow(cache, old, slab_of_cache(cache, old), "prudence_cache_replace");
+    return object_replace_aside(cache, old, slab_of_cache(cache, old), "prudence_cache_replace");
 }
 
 /* Called by a constructor of the module that contains `address`. */

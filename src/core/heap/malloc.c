@@ -50,10 +50,13 @@ static __attribute__((noinline)) void *malloc_block(size_t size, size_t alignmen
 __attribute__((noinline)) void *malloc_slow(size_t size)
 {
     struct prudence_cache *cache = size_class_ready(size);
+    void *object = cache ? object_pop_as_owner(cache) : NULL;
     bool zeroed;
 
+    if (unlikely(object))
+        return object;
     return cache && likely(!object_call_is_nested())
-               ? object_alloc_slower(cache, size, "prudence_malloc")
+               ? object_alloc_by_gate(cache, size, "prudence_malloc")
                : malloc_block(size, 1, &zeroed);
 }
 

@@ -26,7 +26,7 @@ static inline void *malloc_fast(size_t size)
 
     if (unlikely(!cache))
         return malloc_counted(size, place);
-    object = cache_alloc_fast(cache);
+    object = os_percpu_pop(&cache->fast_percpu);
     return likely(object) ? object : malloc_slow(size);
 }
 

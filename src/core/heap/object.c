@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The slow paths of the public functions that take or return an object (see object.h). They find
- * the object's slab, or report misuse, then call the gate (slab/gate.c). */
+/* What the public functions do for objects that the cache's own sequence does not serve (object.h).
+ * They find the object's slab or report misuse, try the lines that this thread can own, then call
+ * the gate (slab/gate.c). */
 #include "heap/object.h"
 
 #include <errno.h>
@@ -25,8 +26,8 @@ void *object_refuse_block(const struct prudence_cache *cache, const char *what)
     return NULL;
 }
 
-__attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache, size_t size,
-                                                    const char *what)
+__attribute__((noinline)) void *object_alloc_by_gate(struct prudence_cache *cache, size_t size,
+                                                     const char *what)
 {
     int saved_errno = errno;
     void *object;
@@ -45,32 +46,31 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
 }
 
 /* A separate function, so that allocations that are only counted save no registers. */
-static __attribute__((noinline)) void *alloc_counted(struct prudence_cache *cache, size_t size,
+static __attribute__((noinline)) void *alloc_by_lock(struct prudence_cache *cache, size_t size,
                                                      const char *what)
 {
     void *object = NULL;
 
     if (likely(cache)) {
-        if (unlikely(cache_is_locked(cache)) &&
-            likely((object = os_percpu_locked_pop(cache->percpu))))
+        object = object_pop_as_owner(cache);
+        if (unlikely(object))
             return object;
         size = size ? size : cache->object_size;
         object = counted_pop(&cache_body_of(cache)->slab_percpu, size);
     }
-    return object ? object : object_alloc_slower(cache, size, what);
+    return object ? object : object_alloc_by_gate(cache, size, what);
 }
 
-/* The holder of a number is served here, without a call. So are caches with a destructor, because
- * objects on their stacks need none. */
-void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
+/* Objects on the stacks of caches with a destructor need none. */
+void *object_alloc_aside(struct prudence_cache *cache, size_t size, const char *what)
 {
     void *object = NULL;
 
-    if (likely(cache) && unlikely(cache_is_locked(cache)))
-        object = os_percpu_held_pop(cache->percpu);
-    else if (likely(cache) && unlikely(cache->flags & CACHE_DESTRUCTED))
+    if (likely(cache) && unlikely(cache->flags & CACHE_DESTRUCTED))
         object = os_percpu_pop(&cache->body->aside_percpu);
-    return likely(object) ? object : alloc_counted(cache, size, what);
+    else if (likely(cache))
+        object = os_percpu_biased_pop(cache_owner_lines(cache));
+    return likely(object) ? object : alloc_by_lock(cache, size, what);
 }
 
 /* Returns the slab of an object in a common cache (cold.c). Reports all other objects. */
@@ -107,8 +107,7 @@ bool object_is_on_top(const struct slab *slab, const void *object)
 {
     const struct prudence_cache *cache = slab->cache;
 
-    return likely(os_percpu_rseq) && cache->percpu &&
-           unlikely(os_percpu_top(&cache->percpu) == object);
+    return cache->percpu && unlikely(os_percpu_top(&cache->percpu) == object);
 }
 
 void object_require_unfreed(const struct slab *slab, const void *object, const char *what)
@@ -133,52 +132,55 @@ void object_settle(void)
     }
 }
 
-/* Returns whether the locked path may serve an object of this slab. */
-static inline bool is_locked(const struct slab *slab)
+/* Does cache_owner_lines() for an object of this slab, which may be NULL. */
+static inline void *owner_lines(const struct slab *slab)
 {
-    return unlikely(!os_percpu_rseq) && likely(slab) && cache_is_locked(slab->cache) &&
-           likely(!slab->alone) && likely(!load_relaxed(&slab->extensions));
+    return likely(slab) && likely(!slab->alone) && likely(!load_relaxed(&slab->extensions))
+               ? cache_owner_lines(slab->cache)
+               : NULL;
 }
 
 /* Returns whether nested_end() took the object. The library itself names the cache wherever it
  * holds a lock or a CPU, so such a call is not nested. */
-static bool is_ended_aside(const struct prudence_cache *cache, const struct slab *slab,
-                           void *object, bool deferred, const char *what)
+static bool is_put_off(const struct prudence_cache *cache, const struct slab *slab, void *object,
+                       bool deferred, const char *what)
 {
     return cache == OBJECT_ANY_CACHE &&
            nested_end(slab, object, object_call_is_nested(), deferred, what);
 }
 
-static __attribute__((noinline)) void free_otherwise(struct prudence_cache *cache, void *object,
-                                                     struct slab *slab, const char *what)
+static __attribute__((noinline)) void free_by_lock(struct prudence_cache *cache, void *object,
+                                                   struct slab *slab, const char *what)
 {
     int saved_errno = errno;
+    void *lines = owner_lines(slab);
 
-    if (unlikely(is_locked(slab)) && os_percpu_locked_push(slab->cache->percpu, object))
+    if (unlikely(lines) && os_percpu_locked_push(lines, object))
         return;
-    if (object && !is_ended_aside(cache, slab, object, false, what)) {
+    if (object && !is_put_off(cache, slab, object, false, what)) {
         gate_free(likely(slab) ? slab : object_report(cache, object, what), object, what);
         background_visit(__builtin_return_address(0));
     }
     errno = saved_errno;
 }
 
-void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
-                      const char *what)
+void object_free_aside(struct prudence_cache *cache, void *object, struct slab *slab,
+                       const char *what)
 {
-    if (likely(!is_locked(slab)) || unlikely(!os_percpu_held_push(slab->cache->percpu, object)))
-        free_otherwise(cache, object, slab, what);
+    if (!os_percpu_biased_push(owner_lines(slab), object))
+        free_by_lock(cache, object, slab, what);
 }
 
-static __attribute__((noinline)) void free_deferred_otherwise(struct prudence_cache *cache,
-                                                              void *object, struct slab *slab,
-                                                              const char *what)
+static __attribute__((noinline)) void free_deferred_by_lock(struct prudence_cache *cache,
+                                                            void *object, struct slab *slab,
+                                                            const char *what)
 {
     int saved_errno = errno;
+    void *lines = owner_lines(slab);
 
-    if (unlikely(is_locked(slab)) && os_percpu_locked_append(slab->cache->percpu, object))
+    if (unlikely(lines) && os_percpu_locked_append(lines, object))
         return;
-    if (object && !is_ended_aside(cache, slab, object, true, what)) {
+    if (object && !is_put_off(cache, slab, object, true, what)) {
         gate_free_deferred(likely(slab) ? slab : object_report(cache, object, what), object, what);
         background_visit(NULL);
     }
@@ -200,30 +202,31 @@ static inline bool append_aside(const struct slab *slab, void *object)
     return true;
 }
 
-void object_free_deferred_slow(struct prudence_cache *cache, void *object, struct slab *slab,
-                               const char *what)
+void object_free_deferred_aside(struct prudence_cache *cache, void *object, struct slab *slab,
+                                const char *what)
 {
     if (likely(slab) && unlikely(slab->cache->flags & CACHE_DESTRUCTED) &&
         likely(append_aside(slab, object)))
         return;
-    if (likely(!is_locked(slab)) || unlikely(!os_percpu_held_append(slab->cache->percpu, object)))
-        free_deferred_otherwise(cache, object, slab, what);
+    if (!os_percpu_biased_append(owner_lines(slab), object))
+        free_deferred_by_lock(cache, object, slab, what);
 }
 
 /* Defers `old` before asking for memory. So `old` is not lost if there is none, and may be among
  * the objects that a grace period then makes safe. */
-void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
-                          const char *what)
+void *object_replace_aside(struct prudence_cache *cache, void *old, struct slab *slab,
+                           const char *what)
 {
-    object_free_deferred_slow(cache, old, slab, what);
-    return object_replace_checked(cache, old, likely(cache) ? cache_alloc_fast(cache) : NULL, what);
+    object_free_deferred_aside(cache, old, slab, what);
+    return object_replace_checked(cache, old,
+                                  likely(cache) ? os_percpu_pop(&cache->fast_percpu) : NULL, what);
 }
 
 void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
                              const char *what)
 {
     if (!object)
-        object = object_alloc_slow(cache, 0, what);
+        object = object_alloc_aside(cache, 0, what);
     if (unlikely(object == old) && object)
         object_check_return(cache, old, what);
     return object;

@@ -202,12 +202,11 @@ static inline bool cache_is_plain(const struct prudence_cache *cache)
            likely(cache->percpu != NULL);
 }
 
-/* Returns whether os_percpu_locked_pop() and its like take the place of the fast paths, except in
- * slabs with an extension of their own. */
-static inline bool cache_is_locked(const struct prudence_cache *cache)
+/* Returns the lines whose owner takes the place of the fast paths, except in slabs with an
+ * extension of their own; NULL with sequences, or if an extension looks at the cache's objects. */
+static inline void *cache_owner_lines(const struct prudence_cache *cache)
 {
-    return unlikely(!os_percpu_rseq) && likely(!cache_extensions(cache)) &&
-           likely(cache->percpu != NULL);
+    return unlikely(!os_percpu_rseq) && likely(!cache_extensions(cache)) ? cache->percpu : NULL;
 }
 
 /* Parameters of cache_create() (cache.h). */

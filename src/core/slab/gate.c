@@ -14,53 +14,37 @@
 #include "slab/slab.h"
 #include "slab/slow_path.h"
 
-/* The next three serve an object even if the fast paths are closed. */
-static void *gate_pop(struct prudence_cache *cache)
+/* Returns whether CPUs' caches may serve the slab's objects, even if the fast paths are closed. */
+static bool has_lines(const struct slab *slab)
 {
-    if (unlikely(!cache->percpu))
-        return NULL;
-    return likely(os_percpu_rseq) ? os_percpu_pop(&cache->percpu)
-                                  : os_percpu_locked_pop(cache->percpu);
+    return likely(!slab->alone) && likely(slab->cache->percpu != NULL);
 }
 
 static bool gate_push(const struct slab *slab, void *object)
 {
-    struct prudence_cache *cache = slab->cache;
-
-    if (unlikely(slab->alone) || unlikely(!cache->percpu))
-        return false;
-    return likely(os_percpu_rseq) ? os_percpu_push(&cache->percpu, object)
-                                  : os_percpu_locked_push(cache->percpu, object);
+    return has_lines(slab) && os_percpu_serve_push(&slab->cache->percpu, object);
 }
 
 static bool gate_append(const struct slab *slab, void *object)
 {
-    struct prudence_cache *cache = slab->cache;
-
-    if (unlikely(slab->alone) || unlikely(!cache->percpu))
-        return false;
-    return likely(os_percpu_rseq) ? os_percpu_append(&cache->percpu, object)
-                                  : os_percpu_locked_append(cache->percpu, object);
+    return has_lines(slab) && os_percpu_serve_append(&slab->cache->percpu, object);
 }
 
-/* Return whether a sequence, or a lock, was tried. No sequence was if the cache alone is
- * closed, because an extension looks at allocations only. */
-static bool pop_was_tried(const struct prudence_cache *cache)
-{
-    return likely(load_relaxed(&cache->fast_percpu) == cache->percpu) || cache_is_locked(cache);
-}
-
+/* Returns whether the fast path was tried. It was not if the cache alone is closed, because an
+ * extension looks at allocations only. */
 static bool was_tried(const struct slab *slab)
 {
     return load_relaxed(&slab->cache->fast_percpu) == load_relaxed(&slab->fast_percpu);
 }
 
+/* Pops only if an extension keeps the fast path closed; otherwise that was tried. */
 void *gate_take(struct prudence_cache *cache, os_alloc_flags flags)
 {
     void *object = NULL;
 
-    if (!pop_was_tried(cache))
-        object = gate_pop(cache);
+    if (cache_extensions(cache) && cache->percpu &&
+        load_relaxed(&cache->fast_percpu) != cache->percpu)
+        object = os_percpu_serve_pop(&cache->percpu);
     return object ? object : alloc_from_cache(cache, flags);
 }
 
@@ -80,7 +64,7 @@ void *gate_alloc(struct prudence_cache *cache, size_t size, os_alloc_flags flags
 {
     if (unlikely(cache_extensions(cache)))
         return alloc_extended(cache, size ? size : cache->object_size, flags);
-    return gate_take(cache, flags);
+    return alloc_from_cache(cache, flags);
 }
 
 /* Takes the stack's objects in one go, the others one by one; with extensions, all one by one. */

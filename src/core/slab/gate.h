@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The gate serves objects that the fast path (fast_path.h) did not serve.
+ * The gate serves objects that the fast path (heap/object.h) did not serve.
  *
  * Callers ask for `size` bytes, or 0 for a whole object. Reports name the caller by the last
  * parameter.

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 
+#include "heap/nested.h"
 #include "support/slab_test.h"
 
 #define MANY 2000
@@ -74,6 +75,23 @@ TEST(a_holder_inside_goes_to_the_node)
     assert_int_equal(stats_of(cache).busy_bypasses, bypasses + 2);
     assert_non_null(os_percpu_step_in(cache->percpu));
     os_percpu_step_out();
+    destroy_empty(cache);
+}
+
+/* In a nested call the gate would give out other memory. */
+TEST(malloc_is_served_by_the_line_as_well)
+{
+    void *freed, *object;
+
+    prepare();
+    hold();
+    freed = prudence_malloc(64);
+    prudence_free(freed);
+    nested_depth++;
+    object = prudence_malloc(64);
+    nested_depth--;
+    assert_ptr_equal(object, freed);
+    prudence_free(object);
     destroy_empty(cache);
 }
 

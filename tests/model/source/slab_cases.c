@@ -10,7 +10,6 @@
 #include "os/os.h"
 #include "posix.h"
 #include "slab/cache.h"
-#include "slab/fast_path.h"
 #include "slab/gate.h"
 #include "slab/transfer_batch.h"
 #include "slab/latent_cache.h"
@@ -32,7 +31,7 @@ static struct cpu_cache *cpu_0(void)
 
 static void give_back(void *object)
 {
-    if (!cache_free_fast(&cache->fast_percpu, object))
+    if (!os_percpu_push(&cache->fast_percpu, object))
         gate_free(slab_known(object), object, "free");
 }
 
@@ -65,7 +64,7 @@ static void make_cache(bool sequences)
 
 static void defer(void *object)
 {
-    if (!cache_free_deferred_fast(&cache->fast_percpu, object))
+    if (!os_percpu_append(&cache->fast_percpu, object))
         gate_free_deferred(slab_known(object), object, "deferred free");
 }
 
@@ -131,7 +130,7 @@ static void owns_and_pops(void *unused)
     cpu = cpu_cache_take(cache, &token);
     if (cpu)
         cpu_cache_release(cpu);
-    popped = cache_alloc_fast(cache);
+    popped = os_percpu_pop(&cache->fast_percpu);
 }
 
 /* Does the same as object_cache_take(), but leaves the slots: a section that the fence has

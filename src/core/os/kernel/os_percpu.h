@@ -163,10 +163,10 @@ static inline bool os_percpu_append(void *const *lines, void *object)
     return appended;
 }
 
-/* Never called, because os_percpu_rseq is true. */
-void *os_percpu_locked_pop(void *lines);
-bool os_percpu_locked_push(void *lines, void *object);
-bool os_percpu_locked_append(void *lines, void *object);
+/* In a process another way may serve as well (os/posix/os_percpu.h). */
+#define os_percpu_serve_pop    os_percpu_pop
+#define os_percpu_serve_push   os_percpu_push
+#define os_percpu_serve_append os_percpu_append
 
 /* Takes the object at `expected_head` off the ring of `cpu`. Returns NULL if the caller does not
  * run on `cpu`, the head has moved, or the line is owned. */

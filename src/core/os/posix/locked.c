@@ -41,19 +41,19 @@ static bool locked_do(locked_act *act, void *lines, void **object)
 
 void *os_percpu_locked_pop(void *lines)
 {
-    void *object = os_percpu_held_pop(lines);
+    void *object = os_percpu_biased_pop(lines);
 
     if (unlikely(!object))
-        locked_do(held_pop, lines, &object);
+        locked_do(owner_pop, lines, &object);
     return object;
 }
 
 bool os_percpu_locked_push(void *lines, void *object)
 {
-    return os_percpu_held_push(lines, object) || locked_do(held_push, lines, &object);
+    return os_percpu_biased_push(lines, object) || locked_do(owner_push, lines, &object);
 }
 
 bool os_percpu_locked_append(void *lines, void *object)
 {
-    return os_percpu_held_append(lines, object) || locked_do(held_append, lines, &object);
+    return os_percpu_biased_append(lines, object) || locked_do(owner_append, lines, &object);
 }

@@ -132,8 +132,8 @@ static inline bool os_percpu_append_and_pop(void *const *lines, void *old, void 
  */
 struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 
-/* Do what the sequences do, where os_percpu_rseq is false. Return NULL or false, with nothing done,
- * if the slow path must serve the object. Async-signal-safe. */
+/* Do what the sequences do, as the owner of a line, where os_percpu_rseq is false. Return NULL or
+ * false, with nothing done, if the slow path must serve the object. Async-signal-safe. */
 void *os_percpu_locked_pop(void *lines);
 bool os_percpu_locked_push(void *lines, void *object);
 bool os_percpu_locked_append(void *lines, void *object);
@@ -227,8 +227,8 @@ static inline bool os_percpu_visit_remote(struct os_percpu_line *line, const voi
 
 /* ---------------------------------------------------- what sequences do, as the owner of a line */
 
-static inline __attribute__((always_inline)) bool held_pop(struct os_percpu_line *line,
-                                                           void **object)
+static inline __attribute__((always_inline)) bool owner_pop(struct os_percpu_line *line,
+                                                            void **object)
 {
     uint64_t word = load_relaxed(&line->stack_word);
     unsigned count = (unsigned)(word & STACK_COUNT_MASK);
@@ -241,8 +241,8 @@ static inline __attribute__((always_inline)) bool held_pop(struct os_percpu_line
     return true;
 }
 
-static inline __attribute__((always_inline)) bool held_push(struct os_percpu_line *line,
-                                                            void **object)
+static inline __attribute__((always_inline)) bool owner_push(struct os_percpu_line *line,
+                                                             void **object)
 {
     unsigned count = stack_count(line);
 
@@ -253,8 +253,8 @@ static inline __attribute__((always_inline)) bool held_push(struct os_percpu_lin
     return true;
 }
 
-static inline __attribute__((always_inline)) bool held_append(struct os_percpu_line *line,
-                                                              void **object)
+static inline __attribute__((always_inline)) bool owner_append(struct os_percpu_line *line,
+                                                               void **object)
 {
     uint64_t tail = load_relaxed(&line->ring_tail);
     void **slot =
@@ -267,13 +267,13 @@ static inline __attribute__((always_inline)) bool held_append(struct os_percpu_l
     return true;
 }
 
-/* Inlined, so that the holder's way has no call. `act` is a constant. */
+/* Inlined, so that the holder of a number makes no call. `act` is a constant. */
 static inline __attribute__((always_inline)) bool
-os_percpu_held_do(bool (*act)(struct os_percpu_line *line, void **object), void *lines,
-                  void **object)
+os_percpu_biased_do(bool (*act)(struct os_percpu_line *line, void **object), void *lines,
+                    void **object)
 {
     struct os_percpu_bias *hold = os_percpu_bias;
-    struct os_percpu_line *line = os_percpu_step_in(lines);
+    struct os_percpu_line *line = likely(lines != NULL) ? os_percpu_step_in(lines) : NULL;
     bool done;
 
     if (unlikely(!line))
@@ -283,24 +283,42 @@ os_percpu_held_do(bool (*act)(struct os_percpu_line *line, void **object), void 
     return done;
 }
 
-/* Do what the sequences do if this thread holds a number, else nothing. Return NULL or false if
- * os_percpu_locked_pop() and its like must be called. Async-signal-safe. */
-static inline __attribute__((always_inline)) void *os_percpu_held_pop(void *lines)
+/* Like os_percpu_locked_pop() and its like, if this thread holds a number and `lines` is not NULL;
+ * else do nothing. Async-signal-safe. */
+static inline __attribute__((always_inline)) void *os_percpu_biased_pop(void *lines)
 {
     void *object = NULL;
 
-    os_percpu_held_do(held_pop, lines, &object);
+    os_percpu_biased_do(owner_pop, lines, &object);
     return object;
 }
 
-static inline __attribute__((always_inline)) bool os_percpu_held_push(void *lines, void *object)
+static inline __attribute__((always_inline)) bool os_percpu_biased_push(void *lines, void *object)
 {
-    return os_percpu_held_do(held_push, lines, &object);
+    return os_percpu_biased_do(owner_push, lines, &object);
 }
 
-static inline __attribute__((always_inline)) bool os_percpu_held_append(void *lines, void *object)
+static inline __attribute__((always_inline)) bool os_percpu_biased_append(void *lines, void *object)
 {
-    return os_percpu_held_do(held_append, lines, &object);
+    return os_percpu_biased_do(owner_append, lines, &object);
+}
+
+/* Do what the sequences do, by a sequence if there are any. */
+static inline void *os_percpu_serve_pop(void *const *lines)
+{
+    return likely(os_percpu_rseq) ? os_percpu_pop(lines) : os_percpu_locked_pop(*lines);
+}
+
+static inline bool os_percpu_serve_push(void *const *lines, void *object)
+{
+    return likely(os_percpu_rseq) ? os_percpu_push(lines, object)
+                                  : os_percpu_locked_push(*lines, object);
+}
+
+static inline bool os_percpu_serve_append(void *const *lines, void *object)
+{
+    return likely(os_percpu_rseq) ? os_percpu_append(lines, object)
+                                  : os_percpu_locked_append(*lines, object);
 }
 
 #endif /* OS_POSIX_PERCPU_H */

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Hazard pointers: names, sifting, whole grace periods by what was named, claims, and the mode (src/core/gp/user/hazard*.c).
+"""Hazard pointers: names, polls of objects, whole grace periods by what was named, claims, and the mode (src/core/gp/user/hazard*.c).
 
 Memory and property as in test_grace_period.py: p = 1 while the object can be reached. name[i] is reader i's slot: 1 names the
-object, 2 another one, 0 nothing. fenced is what readers look at, mode what threads that sift look at.
+object, 2 another one, 0 nothing. fenced is what readers look at, mode what threads that poll look at.
 """
 import re
 import sys
@@ -39,7 +39,7 @@ def hazards(fenced=0, **more):
     return memory(name=[0, 0], fenced=fenced, mode=FENCED if fenced else FREE, **more)
 
 
-# ------------------------------------------------------------------ sifting
+# ------------------------------------------------------------------ polls of objects
 def skip_or_make(slack=0, mode_first=False, raised=True, raise_always=False, early=False):
     """The barrier, unless one covers the cookie k. Only membarriers are remembered."""
     raise_it = cas_max('fgoal', 'goal')
@@ -52,7 +52,7 @@ def names(slots=(0,)):
     return [let('named', 0), [[load('n', f'name[{i}]'), let('named', 'named or n == 1')] for i in slots]]
 
 
-def sift(slots=(0,), barrier=True, look_first=False, mode_first=False, request=START, **how):
+def poll(slots=(0,), barrier=True, look_first=False, mode_first=False, request=START, **how):
     """One object of a detached batch whose cookie is known."""
     made = [] if not barrier else skip_or_make(mode_first=mode_first, **how)
     return [load('k', 'ck'), when('k', [
@@ -60,8 +60,8 @@ def sift(slots=(0,), barrier=True, look_first=False, mode_first=False, request=S
         [] if look_first else names(slots), when('not named', [mark('safe'), ghost('freed', 1)])])]
 
 
-def sifter(label='sifter', times=1, **how):
-    return Thread(label, [sift(**how) for _ in range(times)])
+def poller(label='poller', times=1, **how):
+    return Thread(label, [poll(**how) for _ in range(times)])
 
 
 # ------------------------------------------------------------- whole grace periods
@@ -98,41 +98,41 @@ def mover(leaves_first=False):
 
 
 def outliver(names_first=False):
-    """Sifts once the grace period of sections is over."""
+    """Polls once the grace period of sections is over."""
     look = names()
-    return Thread('sifter', [START, GOAL, MODE, BARRIER, look if names_first else [], scan(),
+    return Thread('poller', [START, GOAL, MODE, BARRIER, look if names_first else [], scan(),
                              [] if names_first else look, load('k', 'ck'), load('d', 'done'),
                              when('k and k <= d and not named', [mark('safe'), ghost('freed', 1)])])
 
 
 def cases():
     for fenced, text in (0, 'fence-free'), (1, 'fenced'):
-        yield f'sifted, {text}', Machine([reader(times=2), closer(), sifter(times=2)], hazards(fenced)), None
-        yield f'sifted by two, {text}', Machine(
-            [reader(), closer(), sifter('A'), sifter('B')], hazards(fenced)), None
+        yield f'polled, {text}', Machine([reader(times=2), closer(), poller(times=2)], hazards(fenced)), None
+        yield f'polled by two, {text}', Machine(
+            [reader(), closer(), poller('A'), poller('B')], hazards(fenced)), None
         yield f'two slots, {text}', Machine(
-            [reader(0), reader(1), closer(), sifter(slots=(0, 1))], hazards(fenced)), None
+            [reader(0), reader(1), closer(), poller(slots=(0, 1))], hazards(fenced)), None
         yield f'a grace period beside names, {text}', Machine(
             [reader(times=2), closer(), driver()], hazards(fenced)), None
         yield f'a grace period when another name is there, {text}', Machine(
             [other_name(), closer(), driver()], hazards(fenced)), None
-        yield f'a grace period and a sift, {text}', Machine(
-            [reader(), closer(), driver(), sifter()], hazards(fenced)), None
+        yield f'a grace period and a poll, {text}', Machine(
+            [reader(), closer(), driver(), poller()], hazards(fenced)), None
 
-    # The mode: to fenced, readers first; to fence-free, sifters first.
+    # The mode: to fenced, readers first; to fence-free, pollers first.
     to_fenced = [store('fenced', 1), membarrier(), store('mode', FENCED)]
     to_free = [store('mode', FREE), store('fenced', 0)]
-    yield 'to fenced', Machine([reader(), closer(), sifter(), Thread('switch', to_fenced)], hazards()), None
-    yield 'to fence-free', Machine([reader(), closer(), sifter(), Thread('switch', to_free)], hazards(1)), None
-    yield 'to fence-free between two sifts', Machine(
-        [reader(), closer(), Thread('sifter', sift(), to_free, sift())], hazards(1)), None
+    yield 'to fenced', Machine([reader(), closer(), poller(), Thread('switch', to_fenced)], hazards()), None
+    yield 'to fence-free', Machine([reader(), closer(), poller(), Thread('switch', to_free)], hazards(1)), None
+    yield 'to fence-free between two polls', Machine(
+        [reader(), closer(), Thread('poller', poll(), to_free, poll())], hazards(1)), None
 
     for fenced, text in (0, 'fence-free'), (1, 'fenced'):
         yield f'from a section to a name, {text}', Machine([mover(), closer(), outliver()], hazards(fenced)), None
 
     # A claim: `used` covers the slot; the fence of the claim stands for the barrier that missed it.
     def claimed(register, *looked):
-        return Machine([Thread('reader0', register, protect()), closer(), Thread('sifter', [
+        return Machine([Thread('reader0', register, protect()), closer(), Thread('poller', [
             load('k', 'ck'), when('k', [looked, let('named', 0), when('u', names()),
                                         when('not named', [mark('safe'), ghost('freed', 1)])])])],
                        hazards(used=0))
@@ -148,7 +148,7 @@ def cases():
         switch = [store('of_new', 1), fence() if fenced else [], store('fenced', 1), membarrier(),
                   store('mode', FENCED)]
         return Machine([Thread('reader0', follow, protect()), closer(), Thread('switch', switch),
-                        Thread('sifter', sift())], {**hazards(), 'of_new': 0})
+                        Thread('poller', poll())], {**hazards(), 'of_new': 0})
     yield 'a claim while the mode changes', claim_and_switch(), None
 
     # A name that moves up a row: the higher slot is written first, and looks go up (hazard_names.c).
@@ -158,7 +158,7 @@ def cases():
             write if up else write[::-1], mark('moved'), check('not freed', UAF)])]), store('name[1]', 0)]
         return Machine([Thread('reader0', reader0), closer(), *threads], hazards(fenced))
     for fenced, text in (0, 'fence-free'), (1, 'fenced'):
-        yield f'a name moves up, {text}', moved_up(sifter(slots=(0, 1)), fenced=fenced), None
+        yield f'a name moves up, {text}', moved_up(poller(slots=(0, 1)), fenced=fenced), None
         yield f'a grace period follows a name up, {text}', moved_up(
             Thread('driver', round_(slots=(0, 1), follow=True)), fenced=fenced), None
 
@@ -176,36 +176,36 @@ def cases():
 
     def broken(text, *threads, fenced=0, **more):
         return 'mutant: ' + text, Machine([*threads], hazards(fenced, **more)), UAF
-    yield broken('the link is not looked at again', reader(again=False), closer(), sifter())
-    yield broken('the link is looked at before the name is there', reader(first=True), closer(), sifter())
-    yield broken('no barrier', reader(), closer(), sifter(barrier=False))
-    yield broken('the names are looked at before the barrier', reader(), closer(), sifter(look_first=True))
-    yield broken('one slot of two is looked at', reader(0), reader(1), closer(), sifter())
-    yield broken('the slot is asked for its mode before the name is there', reader(early=True), closer(), sifter(),
+    yield broken('the link is not looked at again', reader(again=False), closer(), poller())
+    yield broken('the link is looked at before the name is there', reader(first=True), closer(), poller())
+    yield broken('no barrier', reader(), closer(), poller(barrier=False))
+    yield broken('the names are looked at before the barrier', reader(), closer(), poller(look_first=True))
+    yield broken('one slot of two is looked at', reader(0), reader(1), closer(), poller())
+    yield broken('the slot is asked for its mode before the name is there', reader(early=True), closer(), poller(),
                  Thread('switch', to_fenced))
-    yield broken('to fenced without a membarrier', reader(), closer(), sifter(),
+    yield broken('to fenced without a membarrier', reader(), closer(), poller(),
                  Thread('switch', [store('fenced', 1), store('mode', FENCED)]))
-    yield broken('to fence-free, readers first', reader(), closer(), sifter(),
+    yield broken('to fence-free, readers first', reader(), closer(), poller(),
                  Thread('switch', to_free[::-1]), fenced=1)
     yield broken('a barrier of one grace period before the cookie serves', reader(), closer(),
-                 sifter('A', slack=1), Thread('starter', START))
-    yield broken('the barrier is remembered before it is made', reader(), closer(), sifter('A', early=True),
-                 sifter('B', early=True))
-    yield broken('no fence before the cookie', reader(), closer(fenced=False), sifter(request=[]), driver())
+                 poller('A', slack=1), Thread('starter', START))
+    yield broken('the barrier is remembered before it is made', reader(), closer(), poller('A', early=True),
+                 poller('B', early=True))
+    yield broken('no fence before the cookie', reader(), closer(fenced=False), poller(request=[]), driver())
     yield broken('a grace period without a barrier', reader(), closer(), driver(barrier=False))
     yield ('mutant: a claim without a fence, used looked at before the barrier', claimed(
         [store('used', 1)], START, GOAL, LOOK, MODE, BARRIER), UAF)
     yield ('mutant: a claim does not look at the mode again', claim_and_switch(again=False), UAF)
     yield broken('names are looked at before the section is over', mover(), closer(), outliver(names_first=True))
     yield broken('the section is left before the name is there', mover(leaves_first=True), closer(), outliver())
-    yield 'mutant: looks at a row go down', moved_up(sifter(slots=(1, 0))), UAF
-    yield 'mutant: the lower slot of a row is written first', moved_up(sifter(slots=(0, 1)), up=False), UAF
+    yield 'mutant: looks at a row go down', moved_up(poller(slots=(1, 0))), UAF
+    yield 'mutant: the lower slot of a row is written first', moved_up(poller(slots=(0, 1)), up=False), UAF
     yield 'mutant: a grace period does not follow a name up', moved_up(Thread('driver', round_(slots=(0, 1)))), UAF
     # Two slots, one copied from the other: the rule in <prudence/hazard.h> that forbids it.
     copied = [name(0), load('o', 'p'), when('o', [store('name[1]', 1), store('name[0]', 0), mark('copied'),
                                                  check('not freed', UAF)]), store('name[1]', 0)]
     yield ('mutant: protected because another slot does', Machine(
-        [Thread('reader0', copied), closer(), sifter(slots=(1, 0))], hazards()), UAF)
+        [Thread('reader0', copied), closer(), poller(slots=(1, 0))], hazards()), UAF)
 
 
 if __name__ == '__main__':

@@ -11,7 +11,7 @@
 #include <prudence/ck-domain.h>
 #include <prudence/prudence.h>
 
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "support/suite.h"
 
 static ck_epoch_t epoch;

@@ -34,7 +34,7 @@ static int tear_down(void **state)
 
 static bool is_safe(void *at)
 {
-    return gp_sift(domain, gp_snapshot(domain), &at, 1, 1) == 1;
+    return gp_poll_objects(domain, gp_snapshot(domain), &at, 1, 1, NULL) == 1;
 }
 
 static bool becomes_safe(void *at)

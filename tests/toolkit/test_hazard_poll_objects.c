@@ -31,7 +31,7 @@ static unsigned latent_in(struct prudence_cache *cache)
     return (unsigned)stats_of(cache).objects_latent;
 }
 
-TEST(a_ring_is_sifted)
+TEST(a_ring_is_polled)
 {
     struct prudence_cache *cache = fixed_cache(128, 256, domain);
     struct prudence_hazard *hazard = prudence_hazard_acquire();
@@ -99,7 +99,7 @@ TEST(the_next_ones_wait_when_the_waiting_have_gone)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* Without a shrink, too: allocations and deferrals sift what they need. */
+/* Without a shrink, too: allocations and deferrals poll what they need. */
 TEST(garbage_beside_a_reader_that_stays_is_bounded)
 {
     struct prudence_cache *cache = fixed_cache(512, 0, domain);
@@ -149,7 +149,7 @@ TEST(the_limit_holds_without_a_wait_for_the_reader)
     prudence_option_set("latent_limit", "32M");
 }
 
-TEST(blocks_are_sifted)
+TEST(blocks_are_polled)
 {
     struct prudence_cache *cache = prudence_cache_create_blocks("blocks", domain);
     struct prudence_hazard *hazard = prudence_hazard_acquire();
@@ -193,7 +193,7 @@ static void destructor(void *object, void *context)
     destroyed++;
 }
 
-TEST(destructors_run_for_what_is_sifted)
+TEST(destructors_run_for_what_is_polled)
 {
     struct prudence_cache_attr attr = {
         .size = sizeof attr, .destructor = destructor, .domain = domain};

@@ -83,7 +83,7 @@ static void defer_beside_names(struct prudence_domain *domain)
     assert_true(stats_now().bytes_named >= MANY * MIB - 8 * MIB);
     assert_true(limit_used() <= 8 * MIB);
     assert_int_equal(stats_now().latent_overruns, overruns);
-    prudence_cache_shrink(blocks); /* sifts again */
+    prudence_cache_shrink(blocks); /* polls again */
     assert_true(limit_used() + stats_now().bytes_named >= stats_now().bytes_latent);
     assert_true(stats_now().bytes_named <= stats_now().bytes_latent);
     for (unsigned i = 0; i < 100; i++)

@@ -331,7 +331,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
 
 static bool this_thread_names_in(struct prudence_cache *cache)
 {
-    return unlikely(cache->flags & CACHE_SIFTED) && heap_upcalls.named_by_this_thread(cache);
+    return unlikely(cache->flags & CACHE_POLLS_OBJECTS) && heap_upcalls.named_by_this_thread(cache);
 }
 
 /* Returns whether a hazard pointer of this thread names a deferred object of the cache; or, if the
@@ -359,10 +359,10 @@ static int cache_may_wait(struct prudence_cache *cache, const char *what, void *
  * a cookie only when the objects before them are merged. */
 static bool wait_until_merged(struct prudence_cache *cache, uint64_t deadline)
 {
-    bool sifted = cache->flags & CACHE_SIFTED,
-         over = !sifted || heap_upcalls.wait_for_names(cache, deadline);
+    bool by_object = cache->flags & CACHE_POLLS_OBJECTS,
+         over = !by_object || heap_upcalls.wait_for_names(cache, deadline);
 
-    for (unsigned i = 0; i < 2 && over && !sifted; i++) {
+    for (unsigned i = 0; i < 2 && over && !by_object; i++) {
         drain_cache(cache, false);
         over = gp_wait(cache->domain, gp_snapshot(cache->domain), deadline);
     }

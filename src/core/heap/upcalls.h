@@ -34,7 +34,7 @@ struct heap_upcalls {
     /* The same before the cache is destroyed, also for objects that destructors defer. */
     void (*empty)(struct prudence_cache *cache);
 
-    /* --- domains whose readers name objects (CACHE_SIFTED); both or none --- */
+    /* --- domains whose readers name objects (CACHE_POLLS_OBJECTS); both or none --- */
 
     /* Returns whether a hazard pointer of this thread, but no movable one, names a deferred object
      * of the cache. */

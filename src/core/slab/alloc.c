@@ -14,7 +14,7 @@
 #include "slab/reclaim/budget_share.h"
 #include "slab/reclaim/abandoned.h"
 #include "slab/reclaim/limit.h"
-#include "slab/reclaim/sift.h"
+#include "slab/reclaim/poll_objects.h"
 #include "slab/reclaim/throttle.h"
 #include "slab/refill.h"
 #include "slab/reuse.h"
@@ -163,8 +163,8 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
         return;
     limit_due_clear(miss->cpu);
     take_here(cache, miss);
-    if (unlikely(cache->flags & CACHE_SIFTED) && !miss->object)
-        sift_here(cache);
+    if (unlikely(cache->flags & CACHE_POLLS_OBJECTS) && !miss->object)
+        poll_objects_here(cache);
 }
 
 /*
@@ -178,7 +178,7 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 static bool avoid_growing(struct prudence_cache *cache)
 {
     return is_time_again(&cache->body->grow_avoided_at, os_clock_ns(),
-                         gp_is_cheap(cache->domain) ? AVOID_CHEAP_NS : AVOID_COSTLY_NS);
+                         gp_cost(cache->domain) ? AVOID_COSTLY_NS : AVOID_CHEAP_NS);
 }
 
 static void *alloc_refill(struct prudence_cache *cache, struct miss *miss, os_alloc_flags flags)

@@ -13,7 +13,7 @@
 #include "slab/cache.h"
 
 #include "base/name.h"
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
@@ -227,9 +227,10 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
 
     name_copy(cache->name, CACHE_NAME_SIZE, name);
     cache->domain = layout->domain ? layout->domain : gp_default_domain();
-    cache->flags = narrow(uint16_t, layout->flags | (gp_sifts(cache->domain) ? CACHE_SIFTED : 0) |
-                                        (layout->constructor ? CACHE_CONSTRUCTED : 0) |
-                                        (layout->destructor ? CACHE_DESTRUCTED : 0));
+    cache->flags = narrow(
+        uint16_t, layout->flags | (gp_polls_objects(cache->domain) ? CACHE_POLLS_OBJECTS : 0) |
+                      (layout->constructor ? CACHE_CONSTRUCTED : 0) |
+                      (layout->destructor ? CACHE_DESTRUCTED : 0));
     cache->object_size = narrow(uint32_t, layout->object_size);
     cache->alignment = narrow(uint16_t, alignment_of(layout));
     cache->named = layout->named;
@@ -585,23 +586,23 @@ static void destroy_cold(struct prudence_cache *cache)
     cache_release_parts(cache);
 }
 
-#define SIFT_PAUSE_NS 100000
+#define OBJECTS_PAUSE_NS 100000
 
 /* Waits for a grace period, or for readers to let some objects go, if they name single ones. */
 static void wait_for_readers(struct prudence_cache *cache)
 {
     gp_cookie cookie = gp_snapshot(cache->domain);
 
-    if (likely(!(cache->flags & CACHE_SIFTED))) {
+    if (likely(!(cache->flags & CACHE_POLLS_OBJECTS))) {
         gp_wait(cache->domain, cookie, 0);
         return;
     }
     drain_cache(cache, false);
     if (cache->flags & CACHE_TYPESAFE) {
-        gp_wait(cache->domain, cookie, os_clock_ns() + SIFT_PAUSE_NS);
+        gp_wait(cache->domain, cookie, os_clock_ns() + OBJECTS_PAUSE_NS);
     } else if (drain_leaves_latent(cache)) {
         gp_wait_for_sections(cache->domain, cookie, 0, false);
-        os_sleep_ns(SIFT_PAUSE_NS);
+        os_sleep_ns(OBJECTS_PAUSE_NS);
     }
 }
 

@@ -141,14 +141,14 @@ struct cache_body {
 #define CACHE_OWN           (1u << 4) /* of the library, which stores addresses in its own forms */
 #define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */
 #define CACHE_ROOMY         (1u << 6) /* of at least ROOMY_BYTES_MIN, which leave little over */
-#define CACHE_SIFTED        (1u << 7) /* the domain tells of single objects (gp_sifts) */
+#define CACHE_POLLS_OBJECTS (1u << 7) /* the domain tells of single objects (gp_polls_objects) */
 #define CACHE_CONSTRUCTED   (1u << 8) /* has a constructor */
 #define CACHE_DESTRUCTED    (1u << 9) /* has a destructor: safe objects are reused (reuse.h) */
 
 /* All flags. A flag that an embedder of the slab layer needs belongs here too. */
 #define CACHE_FLAGS                                                                                \
     (CACHE_TYPESAFE ^ CACHE_DESTRUCT_SOON ^ CACHE_CLOSED ^ CACHE_DENSE ^ CACHE_OWN ^               \
-     CACHE_COMMON ^ CACHE_ROOMY ^ CACHE_SIFTED ^ CACHE_CONSTRUCTED ^ CACHE_DESTRUCTED)
+     CACHE_COMMON ^ CACHE_ROOMY ^ CACHE_POLLS_OBJECTS ^ CACHE_CONSTRUCTED ^ CACHE_DESTRUCTED)
 
 _Static_assert(CACHE_FLAGS == (1u << 10) - 1, "each flag has a bit of its own");
 _Static_assert(FIELD_HOLDS(struct prudence_cache, flags, CACHE_FLAGS), "no flag is cut off");

@@ -7,7 +7,7 @@
  * fails, and waits only to keep deferred bytes under latent_limit (throttle_make_room). While it
  * waits, the object is in no account, so waiting objects do not count as deferred.
  */
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
@@ -22,7 +22,7 @@
 #include "slab/reclaim/decay_visit.h"
 #include "slab/reclaim/abandoned.h"
 #include "slab/reclaim/limit.h"
-#include "slab/reclaim/sift.h"
+#include "slab/reclaim/poll_objects.h"
 #include "slab/reclaim/throttle.h"
 #include "slab/reuse.h"
 #include "slab/slab.h"
@@ -132,8 +132,8 @@ static void defer_append(struct deferral *deferral, struct cpu_cache *cpu, bool 
 
 static void overflow(struct prudence_cache *cache, struct hand *hand)
 {
-    if (unlikely(cache->flags & CACHE_SIFTED))
-        sift_batch(cache, hand->objects, hand->overflowed, hand->cookie);
+    if (unlikely(cache->flags & CACHE_POLLS_OBJECTS))
+        poll_objects_of_batch(cache, hand->objects, hand->overflowed, hand->cookie);
     else
         node_overflow(cache, hand->objects, hand->overflowed, hand->cookie);
 }
@@ -207,8 +207,8 @@ static bool is_safe_soon(struct prudence_cache *cache, void *object, size_t byte
     gp_cookie cookie;
 
     return throttle_until_safe(cache, &cookie) &&
-           (likely(!(cache->flags & CACHE_SIFTED)) ||
-            gp_sift(cache->domain, cookie, &object, 1, bytes) == 1);
+           (likely(!(cache->flags & CACHE_POLLS_OBJECTS)) ||
+            gp_poll_objects(cache->domain, cookie, &object, 1, bytes, NULL) == 1);
 }
 
 /* Frees an object whose grace period is over, to its slab if it must be made fit first. */

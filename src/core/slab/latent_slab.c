@@ -6,7 +6,7 @@
  *
  * The caller holds the node's lock. The account of latent bytes (limit.c) covers the
  * objects from before they are put until they are merged, except `named` ones of each slab: those
- * that a sift has found named, whose number readers' slots bound and no wait would change. The slab
+ * that a poll has found named, whose number readers' slots bound and no wait would change. The slab
  * does not know which these are. Objects that leave count as named while there are any.
  */
 #include "slab/latent_slab.h"
@@ -76,7 +76,7 @@ void latent_slab_put(struct slab_node *node, struct run *run, const gp_cookie *c
     }
 }
 
-/* As latent_slab_put(), for objects that a sift has found named. */
+/* As latent_slab_put(), for objects that a poll has found named. */
 void latent_slab_put_named(struct slab_node *node, struct run *run, const gp_cookie *cookie)
 {
     struct slab *slab = run->slab;

@@ -359,7 +359,7 @@ void node_overflow(struct prudence_cache *cache, void **objects, unsigned count,
     put_all(cache, objects, count, latent_slab_put, &cookie, count_overflow);
 }
 
-/* The same for objects that a sift has found named. */
+/* The same for objects that a poll has found named. */
 void node_overflow_named(struct prudence_cache *cache, void **objects, unsigned count,
                          gp_cookie cookie)
 {
@@ -393,7 +393,7 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
     return room;
 }
 
-/* Detaches latent objects of the node for a sift, and returns their number; latent_slab_take()
+/* Detaches latent objects of the node for a poll, and returns their number; latent_slab_take()
  * says which. */
 unsigned node_take_waiting(struct slab_node *node, void **objects, unsigned room, gp_cookie *cookie)
 {

@@ -30,6 +30,7 @@
  */
 #include "toolkit/callbacks/destruct.h"
 
+#include "gp/gp_wait.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"

@@ -19,6 +19,7 @@
 #include "toolkit/callbacks/destruct_barrier.h"
 
 #include "race_detector.h"
+#include "gp/gp_wait.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
@@ -56,7 +57,7 @@ static bool wait_for_epoch(struct prudence_cache *cache, unsigned epoch, uint64_
         if (deadline && os_clock_ns() >= deadline)
             return false;
         node_shrink_to(cache, cache->body->free_limit); /* merges */
-        if (unlikely(cache->flags & CACHE_SIFTED))
+        if (unlikely(cache->flags & CACHE_POLLS_OBJECTS))
             drain_cache(cache, false);
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;

@@ -136,7 +136,7 @@ static bool look_at_soon(struct prudence_cache *cache)
 
     if (old || drain_any_in_slabs(cache))
         drive(cache);
-    if (unlikely(cache->flags & CACHE_SIFTED))
+    if (unlikely(cache->flags & CACHE_POLLS_OBJECTS))
         drain_cache(cache, false);
     own->looked_at = os_clock_ns();
     return some;

@@ -17,14 +17,14 @@
  * second look needs no second barrier if one was made for a goal at or past the cookie:
  * `barrier_goal`.
  *
- * So after B an object that no slot names is safe, alone: hazard_sift(). A grace period ends, for
- * all objects, when each slot has stopped naming the object that it named after B, and no higher
- * slot of the record has taken the name over: hazard_drive().
+ * So after B an object that no slot names is safe, alone: hazard_poll_objects(). A grace period
+ * ends, for all objects, when each slot has stopped naming the object that it named after B, and no
+ * higher slot of the record has taken the name over: hazard_drive().
  * To know that, one thread at a time keeps names that it saw. It looks at the slots in order: keeps
  * as many names as it has room for, waits until all of them are gone, and looks on from there (a
  * round). A later look at a slot is as good as an early one, because no protection of an unlinked
  * object begins after B. A thread that loses its CPU with a round delays grace periods, and no
- * sifting.
+ * poll.
  *
  * Modelled for x86-TSO in tests/model/test_hazard.py, and for C11 in tests/model/c11/.
  */
@@ -172,17 +172,17 @@ static enum gp_tried hazard_ask(struct prudence_domain *domain, gp_cookie cookie
     return GP_REFUSED;
 }
 
-/* ------------------------------------------------------------------------------------- sifting */
+/* ------------------------------------------------------------------------------------- polls */
 
-static unsigned hazard_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
-                            unsigned count, size_t size)
+static unsigned hazard_poll_objects(struct prudence_domain *domain, gp_cookie cookie,
+                                    void **objects, unsigned count, size_t size)
 {
     unsigned safe;
 
     gp_request(domain, cookie);
     hazard_make_barrier(domain, cookie.value, load_acquire(&domain->shared.sequence));
     add_relaxed(&domain->scans, 1);
-    safe = hazard_names_sift(objects, count, size);
+    safe = hazard_names_poll_objects(objects, count, size);
     hazard_slots_tell_over();
     if (safe < count)
         hazard_slots_reap();
@@ -245,7 +245,7 @@ const struct gp_scheme gp_hazard = {
     .tell_over = hazard_scheme_tell_over,
     .at_once = hazard_at_once,
     .ask = hazard_ask,
-    .sift = hazard_sift,
+    .poll_objects = hazard_poll_objects,
     .only_names_hold = hazard_only_names_hold,
     .is_busy = slots_any_inside,
     .note_expired = hazard_note_expired,

@@ -169,7 +169,7 @@ bool hazard_names_have(const struct hazard_names *names, const void *object, siz
     return low < names->count && names->at[low] - (uintptr_t)object < size;
 }
 
-/* What an object of hazard_names_sift() covers. */
+/* What an object of hazard_names_poll_objects() covers. */
 struct extent {
     const void *object;
     size_t size;
@@ -217,7 +217,7 @@ static void filter_all(struct hazard_filter *filter, void **objects, unsigned co
 /* Looks at all slots. Puts the objects that are named last, and returns the number of the others.
  * `size` 0: `objects` are heads, which have the address and the size of an object. After the first
  * names a filter keeps a look at 100,000 slots short. */
-unsigned hazard_names_sift(void **objects, unsigned count, size_t size)
+unsigned hazard_names_poll_objects(void **objects, unsigned count, size_t size)
 {
     struct hazard_filter filter UNINITIALIZED;
     struct hazard_names names UNINITIALIZED;

@@ -51,7 +51,7 @@ void hazard_names_filter_add(struct hazard_filter *filter, const void *object, s
 bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk,
                        const struct hazard_filter *filter);
 bool hazard_names_have(const struct hazard_names *names, const void *object, size_t size);
-unsigned hazard_names_sift(void **objects, unsigned count, size_t size);
+unsigned hazard_names_poll_objects(void **objects, unsigned count, size_t size);
 bool hazard_names_protect(const void *object, size_t size);
 bool hazard_names_any(void);
 

@@ -98,17 +98,17 @@ static void lists_differ(uint64_t objects, uint64_t linked)
 /* ---------------------------------------------------------------------------------------- looks */
 
 /* Looks for the names of a group of heads. */
-static void sift_group(void **group, unsigned count, struct heads *unnamed, struct heads *named)
+static void poll_group(void **group, unsigned count, struct heads *unnamed, struct heads *named)
 {
-    unsigned kept = hazard_names_sift(group, count, 0);
+    unsigned kept = hazard_names_poll_objects(group, count, 0);
 
     for (unsigned i = 0; i < count; i++)
         append_head(i < kept ? unnamed : named, group[i]);
 }
 
-/* Sifts objects that were retired before. A head that was added twice in a row links to itself; one
+/* Polls objects that were retired before. A head that was added twice in a row links to itself; one
  * that was added twice has cut the list. */
-static void sift_heads(const struct heads *heads, struct heads *unnamed, struct heads *named)
+static void poll_heads(const struct heads *heads, struct heads *unnamed, struct heads *named)
 {
     struct prudence_hazard_head *head = heads->first;
     uint64_t linked = 0;
@@ -124,7 +124,7 @@ static void sift_heads(const struct heads *heads, struct heads *unnamed, struct 
             group[count++] = head;
         }
         linked += count;
-        sift_group(group, count, unnamed, named);
+        poll_group(group, count, unnamed, named);
     }
     if (unlikely(linked != heads->objects))
         lists_differ(heads->objects, linked);
@@ -145,7 +145,7 @@ static uint64_t look_for_names(bool anyway)
     }
     os_lock_release(&retired_lock);
     if (looked_for.first)
-        sift_heads(&looked_for, &unnamed, &named);
+        poll_heads(&looked_for, &unnamed, &named);
     os_lock_take(&retired_lock);
     if (looked_for.first) {
         looked_for = (struct heads){0};

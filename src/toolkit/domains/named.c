@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waits for readers that name deferred objects of one cache, in domains whose readers name single
- * objects (CACHE_SIFTED).
+ * objects (CACHE_POLLS_OBJECTS).
  *
  * After a barrier, an object that was deferred before is safe unless a slot names it (hazard.c). So
  * the wait is over when each slot that named such an object after the barrier has stopped. Slots
@@ -88,7 +88,7 @@ bool named_by_this_thread(struct prudence_cache *cache)
 {
     bool names, fenced;
 
-    if (likely(!(cache->flags & CACHE_SIFTED)) || !hazard_slots_thread_names())
+    if (likely(!(cache->flags & CACHE_POLLS_OBJECTS)) || !hazard_slots_thread_names())
         return false;
     slab_fork_hold();
     named_hold_cpus(cache, &fenced);

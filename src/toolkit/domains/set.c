@@ -22,7 +22,8 @@
  * parts. `passed` = g says that g is over in all other members; only then is a cookie of the hazard
  * members taken. The reader's name comes before the end of its section (release), and a look at
  * names that follows a load of `passed` (acquire) comes after that end. The first part goes on
- * while the second waits for a name that stays, so set_sift() lets go of all that nobody names.
+ * while the second waits for a name that stays, so set_poll_objects() lets go of all that nobody
+ * names.
  *
  * A set holds its members as a cache does. Members that are sets are replaced by their own members
  * when the set is made; a domain named twice counts once.
@@ -266,8 +267,8 @@ static bool set_only_names_hold(const struct prudence_domain *domain, gp_cookie 
 
 /* Names are the process's, so one hazard member tells of all. Its barrier is one that came after
  * the cookie was taken: `barrier` is loaded after `passed`. */
-static unsigned set_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
-                         unsigned count, size_t size)
+static unsigned set_poll_objects(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+                                 unsigned count, size_t size)
 {
     struct domain_set *set = domain->set;
     struct prudence_domain *hazard = set->members[set->sections];
@@ -276,7 +277,8 @@ static unsigned set_sift(struct prudence_domain *domain, gp_cookie cookie, void 
     sections_drive(set, load_acquire(&domain->shared.sequence));
     if (!set_only_names_hold(domain, cookie))
         return 0;
-    return gp_sift(hazard, (gp_cookie){load_acquire(&set->barrier.value)}, objects, count, size);
+    return gp_poll_objects(hazard, (gp_cookie){load_acquire(&set->barrier.value)}, objects, count,
+                           size, NULL);
 }
 
 static void set_urge(struct prudence_domain *domain)
@@ -299,7 +301,7 @@ static void set_block(struct prudence_domain *domain)
 static bool set_is_cheap(const struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < domain->set->count; i++)
-        if (!gp_is_cheap(domain->set->members[i]))
+        if (!gp_drive_is_cheap(domain->set->members[i]))
             return false;
     return true;
 }
@@ -364,5 +366,5 @@ static void set_fork_child(struct prudence_domain *domain)
 const struct gp_scheme gp_set = {SET_SCHEME, .drive = set_drive};
 
 const struct gp_scheme gp_set_with_hazards = {
-    SET_SCHEME, .drive = set_drive_in_two_parts, .sift = set_sift,
+    SET_SCHEME, .drive = set_drive_in_two_parts, .poll_objects = set_poll_objects,
     .only_names_hold = set_only_names_hold, .thread_names = hazard_slots_thread_names};

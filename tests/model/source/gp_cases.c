@@ -530,14 +530,14 @@ static void protects_registered(void *unused)
     protects(unused);
 }
 
-/* Detaches and sifts the object, and ends it if no slot names it. */
-static void sifts(void *unused)
+/* Detaches and polls the object, and ends it if no slot names it. */
+static void polls(void *unused)
 {
     struct thing *thing = unlink_thing();
     void *object = thing;
 
     (void)unused;
-    if (gp_sift(domain, gp_snapshot(domain), &object, 1, sizeof *thing))
+    if (gp_poll_objects(domain, gp_snapshot(domain), &object, 1, sizeof *thing, NULL))
         end_thing(thing);
 }
 
@@ -555,11 +555,11 @@ static void hazards_to_free(void *unused)
     hazard_slots_follow_options();
 }
 
-static void hazard_sifted(void)
+static void hazard_polled(void)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
     explore_thread(protects_registered, NULL);
-    explore_thread(sifts, NULL);
+    explore_thread(polls, NULL);
 }
 
 /* Protects the object by the lower slot of a row, has the upper one take over, and uses it. */
@@ -582,7 +582,7 @@ static void hazard_moved_up(void)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
     explore_thread(moves_up, NULL);
-    explore_thread(sifts, NULL);
+    explore_thread(polls, NULL);
 }
 
 static void hazard_followed_up(void)
@@ -596,14 +596,14 @@ static void hazard_claimed(void)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
     explore_thread(protects, NULL);
-    explore_thread(sifts, NULL);
+    explore_thread(polls, NULL);
     explore_thread(starts_and_drives, NULL);
 }
 
-static void hazard_sifted_fenced(void)
+static void hazard_polled_fenced(void)
 {
     gp_reader_mode = READER_MODE_FENCED;
-    hazard_sifted();
+    hazard_polled();
 }
 
 static void hazard_grace_period(void)
@@ -615,13 +615,13 @@ static void hazard_grace_period(void)
 
 static void hazard_to_fenced(void)
 {
-    hazard_sifted();
+    hazard_polled();
     explore_thread(hazards_to_fenced, NULL);
 }
 
 static void hazard_to_free(void)
 {
-    hazard_sifted_fenced();
+    hazard_polled_fenced();
     explore_thread(hazards_to_free, NULL);
 }
 
@@ -991,11 +991,11 @@ const struct explore_case gp_cases[] = {
     {"own-domain", own_domain, NULL, 3, 4},
     {"srcu", srcu, NULL, 1, 3},
     {"qsbr", qsbr, NULL, 1, 3},
-    {"hazard-sifted", hazard_sifted, NULL, 2, 3},
+    {"hazard-polled", hazard_polled, NULL, 2, 3},
     {"hazard-claimed", hazard_claimed, NULL, 2, 2},
     {"hazard-moved-up", hazard_moved_up, NULL, 2, 3},
     {"hazard-followed-up", hazard_followed_up, NULL, 2, 3},
-    {"hazard-sifted-fenced", hazard_sifted_fenced, NULL, 2, 3},
+    {"hazard-polled-fenced", hazard_polled_fenced, NULL, 2, 3},
     {"hazard-grace-period", hazard_grace_period, NULL, 2, 3},
     {"hazard-to-fenced", hazard_to_fenced, NULL, 2, 2},
     {"hazard-to-free", hazard_to_free, NULL, 2, 2},

@@ -274,13 +274,67 @@ void gp_note_expired(struct prudence_domain *domain)
     store_relaxed(&domain->expired.value, gp_snapshot(domain).value);
 }
 
-/* False: a grace period takes milliseconds, so latent caches grow until they hold the objects
- * deferred in that time. */
-bool gp_is_cheap(const struct prudence_domain *domain)
+/* A grace period takes milliseconds, so latent caches grow until they hold the objects deferred in
+ * that time. */
+uint64_t gp_cost(const struct prudence_domain *domain)
+{
+    (void)domain;
+    return 10 * NSEC_PER_MSEC;
+}
+
+/* ----------------------------------------------------------- what only domains of processes say */
+
+/* No caller pushes grace periods in the kernel. */
+bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
+{
+    (void)domain, (void)cookie;
+    return true;
+}
+
+bool gp_polls_objects(const struct prudence_domain *domain)
 {
     (void)domain;
     return false;
 }
+
+unsigned gp_poll_objects(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+                         unsigned count, size_t size, bool *only_names)
+{
+    (void)domain, (void)cookie, (void)objects, (void)count, (void)size, (void)only_names;
+    return 0;
+}
+
+bool gp_is_held_up(const struct prudence_domain *domain)
+{
+    (void)domain;
+    return false;
+}
+
+bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds)
+{
+    (void)domain;
+    return os_clock_ns() - began >= nanoseconds;
+}
+
+/* Deferrals never wait in a kernel, so their limit never rises (ADR 141). */
+enum gp_reader_state gp_state_of_reader(struct prudence_domain *domain)
+{
+    (void)domain;
+    return GP_READER_NONE;
+}
+
+uint64_t gp_ended(void)
+{
+    return 0;
+}
+
+/* Does nothing: kernel deferrals never wait, and the kernel's stall detector names the readers. */
+void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
+{
+    (void)option, (void)bytes, (void)limit;
+}
+
+/* ------------------------------------------------------------------------------------- domains */
 
 struct prudence_domain *gp_default_domain(void)
 {

@@ -3,7 +3,7 @@
 #ifndef GP_KERNEL_H
 #define GP_KERNEL_H
 
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 
 void gp_kernel_start(void);

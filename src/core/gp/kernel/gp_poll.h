@@ -49,25 +49,6 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return gp_kernel_is_over(&state);
 }
 
-static inline bool gp_sifts(const struct prudence_domain *domain)
-{
-    (void)domain;
-    return false;
-}
-
-static inline unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
-                               unsigned count, size_t size)
-{
-    (void)domain, (void)cookie, (void)objects, (void)count, (void)size;
-    return 0;
-}
-
-static inline bool gp_only_names_hold(const struct prudence_domain *domain, gp_cookie cookie)
-{
-    (void)domain, (void)cookie;
-    return false;
-}
-
 enum gp_tried { GP_REFUSED, GP_OTHERS, GP_LATER, GP_ASKED, GP_OVER };
 
 static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
@@ -88,57 +69,5 @@ static inline void gp_note_closed(unsigned count, size_t stride)
     (void)stride;
 }
 #endif
-
-/* No caller pushes grace periods in the kernel. */
-static inline bool gp_is_held_up(const struct prudence_domain *domain)
-{
-    (void)domain;
-    return false;
-}
-
-static inline bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
-{
-    (void)domain;
-    (void)cookie;
-    return true;
-}
-
-static inline bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds)
-{
-    (void)domain;
-    return os_clock_ns() - began >= nanoseconds;
-}
-
-/* Deferrals never wait in a kernel, so their limit never rises (ADR 141). */
-enum gp_reader_state {
-    GP_READER_NONE,
-    GP_READER_LACKS_CPU,
-    GP_READER_NEW,
-    GP_READER_UNKNOWN,
-    GP_READER_STAYS
-};
-
-static inline enum gp_reader_state gp_state_of_reader(struct prudence_domain *domain)
-{
-    (void)domain;
-    return GP_READER_NONE;
-}
-
-static inline void gp_count_ended(void)
-{
-}
-
-static inline uint64_t gp_ended(void)
-{
-    return 0;
-}
-
-/* Does nothing: kernel deferrals never wait, and the kernel's stall detector names the readers. */
-static inline void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
-{
-    (void)option;
-    (void)bytes;
-    (void)limit;
-}
 
 #endif /* GP_KERNEL_POLL_H */

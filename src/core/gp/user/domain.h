@@ -16,7 +16,7 @@
 #include <prudence/rcu.h>
 
 #include "base/list.h"
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 #include "race_detector.h"
 
@@ -55,7 +55,7 @@ struct gp_scheme {
     void (*urge)(struct prudence_domain *domain);
     /* The same without a deadline: blocks. NULL: nothing. */
     void (*block)(struct prudence_domain *domain);
-    bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
+    bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_cost */
     void (*tell_over)(const struct prudence_domain *domain); /* drive.h, for further domains */
     /* Returns the slot of the reader that holds up the grace period under way. NULL if the kind
      * cannot tell. */
@@ -64,10 +64,10 @@ struct gp_scheme {
      * if the kind needs more than a look. */
     bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
     enum gp_tried (*ask)(struct prudence_domain *domain, gp_cookie cookie);
-    /* gp_sift. NULL: batches become safe as a whole. Takes no lock. */
-    unsigned (*sift)(struct prudence_domain *domain, gp_cookie cookie, void **objects,
-                     unsigned count, size_t size);
-    /* gp_only_names_hold; beside `sift` */
+    /* gp_poll_objects. NULL: batches become safe as a whole. Takes no lock. */
+    unsigned (*poll_objects)(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+                             unsigned count, size_t size);
+    /* For the last answer of gp_poll_objects(), and gp_wait_for_sections(); beside it. */
     bool (*only_names_hold)(const struct prudence_domain *domain, gp_cookie cookie);
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* Cleans up after the thread of `slot`, which ended inside a section. Called by any thread. */

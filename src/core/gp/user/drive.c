@@ -77,14 +77,10 @@ void gp_drive_tell_over(const struct prudence_domain *domain)
 static bool counts_ended READ_MOSTLY;
 static uint64_t ended_everywhere; /* atomic */
 
-void gp_count_ended(void)
+uint64_t gp_ended(void)
 {
     if (!load_relaxed(&counts_ended))
         store_relaxed(&counts_ended, true);
-}
-
-uint64_t gp_ended(void)
-{
     return load_relaxed(&ended_everywhere);
 }
 
@@ -94,15 +90,22 @@ void gp_drive_count(uint64_t ended)
         add_relaxed(&ended_everywhere, ended);
 }
 
-bool gp_sifts(const struct prudence_domain *domain)
+bool gp_polls_objects(const struct prudence_domain *domain)
 {
-    return domain->scheme->sift != NULL;
+    return domain->scheme->poll_objects != NULL;
 }
 
-unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects, unsigned count,
-                 size_t size)
+static bool only_names_hold(const struct prudence_domain *domain, gp_cookie cookie)
 {
-    return domain->scheme->sift(domain, cookie, objects, count, size);
+    return domain->scheme->only_names_hold && domain->scheme->only_names_hold(domain, cookie);
+}
+
+unsigned gp_poll_objects(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+                         unsigned count, size_t size, bool *only_names)
+{
+    if (only_names)
+        *only_names = only_names_hold(domain, cookie);
+    return domain->scheme->poll_objects(domain, cookie, objects, count, size);
 }
 
 /* Raises `completed`. Tells the race detector that sections have ended, because for an external
@@ -189,7 +192,6 @@ bool gp_is_held_up(const struct prudence_domain *domain)
     return gp_drive_held_up_by(domain) != NULL;
 }
 
-/* False for grace periods that gp_try only asked readers for; other threads need not push those. */
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 {
     return !sequence_before(load_relaxed(&domain->shared.sequence), cookie.value) &&
@@ -255,11 +257,6 @@ static bool is_crowded(const struct prudence_domain *domain)
     return load_relaxed(&domain->shared.sequence) - completed >= 2 * GP_STEP;
 }
 
-bool gp_only_names_hold(const struct prudence_domain *domain, gp_cookie cookie)
-{
-    return domain->scheme->only_names_hold && domain->scheme->only_names_hold(domain, cookie);
-}
-
 void gp_drive_urge(struct prudence_domain *domain)
 {
     if (domain->scheme->urge)
@@ -283,7 +280,7 @@ static bool wait_until(struct prudence_domain *domain, gp_cookie cookie, uint64_
         if (!for_names || !is_crowded(domain)) /* names may hold the two up for ever */
             gp_request(domain, cookie);
         gp_drive(domain);
-        if (gp_poll(domain, cookie) || (!for_names && gp_only_names_hold(domain, cookie)))
+        if (gp_poll(domain, cookie) || (!for_names && only_names_hold(domain, cookie)))
             break;
         if (deadline && os_clock_ns() >= deadline)
             return false;
@@ -317,10 +314,10 @@ void gp_drive_note_cost(struct prudence_domain *domain, uint64_t membarrier)
 
 uint64_t gp_cost(const struct prudence_domain *domain)
 {
-    return gp_is_cheap(domain) ? 0 : max_size(load_relaxed(&domain->membarrier_cost), 1);
+    return gp_drive_is_cheap(domain) ? 0 : max_size(load_relaxed(&domain->membarrier_cost), 1);
 }
 
-bool gp_is_cheap(const struct prudence_domain *domain)
+bool gp_drive_is_cheap(const struct prudence_domain *domain)
 {
     return !domain->scheme->is_cheap || domain->scheme->is_cheap(domain);
 }

@@ -16,6 +16,8 @@ struct reader_slot *gp_drive_held_up_by(const struct prudence_domain *domain);
 uint64_t gp_drive_raise(uint64_t *value, uint64_t to);
 void gp_drive_complete(struct prudence_domain *domain, uint64_t upto);
 void gp_drive_count(uint64_t ended);
+/* Returns whether the readers are fenced now, so that grace periods cost no system call. */
+bool gp_drive_is_cheap(const struct prudence_domain *domain);
 void gp_drive_note_cost(struct prudence_domain *domain, uint64_t membarrier);
 void gp_drive_urge(struct prudence_domain *domain); /* for explicit waits; see gp_scheme */
 bool gp_drive_for_caller(struct prudence_domain *domain);

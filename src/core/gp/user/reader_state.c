@@ -72,10 +72,10 @@ static bool reader_state_is_under_way(const struct prudence_domain *domain)
 }
 
 /* Returns whether a reader may be in the way that nothing shows. None is in the way where objects
- * are sifted. */
+ * are polled one by one. */
 static bool reader_state_is_unseen(const struct prudence_domain *domain)
 {
-    return !gp_drive_sees_readers(domain) && !domain->scheme->sift;
+    return !gp_drive_sees_readers(domain) && !domain->scheme->poll_objects;
 }
 
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds)

@@ -16,7 +16,7 @@
  */
 #include "slab/reclaim/ceiling.h"
 
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 
 #define MOST_BY_DEFAULT (UINT64_C(256) << 20)
@@ -118,7 +118,6 @@ bool ceiling_follow(enum gp_reader_state state)
     if (state != GP_READER_LACKS_CPU || !limit || in_force >= ceiling_most())
         return false;
     more = next_step(now, limit);
-    gp_count_ended();
     /* Before the rise, which readers would otherwise take for an old one. */
     store_relaxed(&risen_at_ended, gp_ended());
     if (!compare_exchange(&ceiling_risen, &was,

@@ -3,7 +3,7 @@
 #ifndef SLAB_RECLAIM_CEILING_H
 #define SLAB_RECLAIM_CEILING_H
 
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 
 #define CEILING_GRACE_PERIODS 10 /* after that many without a rise latent_limit is in force again */

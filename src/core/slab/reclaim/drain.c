@@ -17,7 +17,7 @@
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
-#include "slab/reclaim/sift.h"
+#include "slab/reclaim/poll_objects.h"
 
 #define OWNER_PAUSE_NS 5000
 #define QUIET_NS       10000000
@@ -261,12 +261,12 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
     return empty_cpu_by(visit_patiently, cache, cpu, free_ones);
 }
 
-/* Sifts what is still latent, of all CPUs and in the latent slabs. */
-static void sift_all(struct prudence_cache *cache)
+/* Polls what is still latent, of all CPUs and in the latent slabs. */
+static void poll_all_objects(struct prudence_cache *cache)
 {
     for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
-        sift_cpu(cache, cpu_cache_of(cache, cpu), cpu == os_cpu_current());
-    sift_nodes(cache);
+        poll_objects_of_cpu(cache, cpu_cache_of(cache, cpu), cpu == os_cpu_current());
+    poll_objects_of_nodes(cache);
 }
 
 /* Drains all CPUs, including free objects if `free_ones`, merges safe objects, and shrinks each
@@ -275,8 +275,8 @@ size_t drain_then_shrink(struct prudence_cache *cache, bool free_ones, unsigned 
 {
     for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
         empty_cpu(cache, cpu_cache_of(cache, cpu), free_ones);
-    if (unlikely(cache->flags & CACHE_SIFTED))
-        sift_all(cache);
+    if (unlikely(cache->flags & CACHE_POLLS_OBJECTS))
+        poll_all_objects(cache);
     return node_shrink_to(cache, keep);
 }
 
@@ -369,10 +369,10 @@ void drain_here(struct prudence_cache *cache)
 {
     if (cache->percpu)
         empty_cpu_by(visit_here, cache, cpu_cache_of(cache, os_cpu_current()), false);
-    if (unlikely(cache->flags & CACHE_SIFTED)) {
+    if (unlikely(cache->flags & CACHE_POLLS_OBJECTS)) {
         if (cache->percpu)
-            sift_here(cache);
-        sift_nodes(cache);
+            poll_objects_here(cache);
+        poll_objects_of_nodes(cache);
     }
     for (unsigned node = 0; node < os_node_count(); node++)
         node_try_shrink(&cache->body->nodes[node], cache->body->free_limit);

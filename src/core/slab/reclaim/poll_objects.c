@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Sifts latent objects whose grace period is not over: of domains whose readers name single objects
- * (gp_sift), those that no reader names are safe all the same. They go to their slabs as free. The
- * others go to their latent slabs, and wait on.
+ * Polls latent objects one by one before their grace period is over: in domains whose readers name
+ * single objects (gp_poll_objects), those that no reader names are safe all the same. They go to
+ * their slabs as free. The others go to their latent slabs, and wait on.
  *
- * When all latent objects of a node are sifted, those that are named leave the account of latent
- * bytes (latent_slab.c), and later sifts of the node count them anew. So what is left out never
+ * When all latent objects of a node were polled, those that are named leave the account of latent
+ * bytes (latent_slab.c), and later polls of the node count them anew. So what is left out never
  * exceeds what readers named at one time.
  *
  * A batch is detached first, from a CPU's ring or from latent slabs, and belongs to the thread that
- * sifts it, which owns no line and holds no node's lock. Meanwhile a slab counts the objects as
+ * polls it, which owns no line and holds no node's lock. Meanwhile a slab counts the objects as
  * live, and the account of latent bytes still covers them. Fork waits for threads that carry a
  * batch.
  *
  * Each call looks at the objects that were there when it began, once.
  */
-#include "slab/reclaim/sift.h"
+#include "slab/reclaim/poll_objects.h"
 
 #include "gp/gp.h"
 #include "os/os.h"
@@ -25,7 +25,7 @@
 #include "slab/reclaim/limit.h"
 #include "slab/slab.h"
 
-static void sift_tell_extensions(void **objects, unsigned count)
+static void poll_objects_tell_extensions(void **objects, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         struct slab *slab = slab_known(objects[i]);
@@ -35,33 +35,36 @@ static void sift_tell_extensions(void **objects, unsigned count)
     }
 }
 
-/* Sifts a detached batch, which `cookie` covers. A cache without caches of CPUs has objects of
+/* Polls a detached batch, which `cookie` covers. A cache without caches of CPUs has objects of
  * different sizes, and passes them one by one. `apart`: what is named leaves the account. */
-static void sift(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie,
-                 bool apart)
+static void poll_objects(struct prudence_cache *cache, void **objects, unsigned count,
+                         gp_cookie cookie, bool apart)
 {
-    bool named = apart && gp_only_names_hold(cache->domain, cookie); /* from here on */
+    bool only_names = false;
     struct slab *first = cache->percpu ? NULL : slab_known(objects[0]);
     size_t bytes = first ? slab_object_bytes(first) : cache->body->stride;
-    unsigned safe = gp_sift(cache->domain, cookie, objects, count, bytes);
+    unsigned safe =
+        gp_poll_objects(cache->domain, cookie, objects, count, bytes, apart ? &only_names : NULL);
 
     if (safe) {
-        sift_tell_extensions(objects, safe);
+        poll_objects_tell_extensions(objects, safe);
         limit_release(os_cpu_current(), safe * bytes);
         node_flush(cache, objects, safe);
     }
     if (safe < count)
-        (named ? node_overflow_named : node_overflow)(cache, objects + safe, count - safe, cookie);
+        (only_names ? node_overflow_named : node_overflow)(cache, objects + safe, count - safe,
+                                                           cookie);
 }
 
-/* Sifts a batch that has to leave a ring. */
-void sift_batch(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
+/* Polls a batch that has to leave a ring. */
+void poll_objects_of_batch(struct prudence_cache *cache, void **objects, unsigned count,
+                           gp_cookie cookie)
 {
-    sift(cache, objects, count, cookie, false);
+    poll_objects(cache, objects, count, cookie, false);
 }
 
 /* A batch on its way. */
-struct sifting {
+struct detached {
     struct prudence_cache *cache;
     unsigned taken;
     gp_cookie cookie;
@@ -69,86 +72,86 @@ struct sifting {
 };
 
 /* Closes the open batch and detaches the oldest objects. Called by the owner. */
-static void sift_detach(struct os_percpu_line *line, void *data)
+static void poll_objects_detach(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
-    struct sifting *sifting = data;
+    struct detached *batch = data;
 
-    sifting->taken = 0;
+    batch->taken = 0;
     if (!cpu->slots)
         return;
-    latent_cache_close(sifting->cache, cpu);
-    sifting->taken = latent_cache_take_oldest(sifting->cache, cpu, sifting->objects, TRANSFER_MAX,
-                                              &sifting->cookie);
+    latent_cache_close(batch->cache, cpu);
+    batch->taken =
+        latent_cache_take_oldest(batch->cache, cpu, batch->objects, TRANSFER_MAX, &batch->cookie);
 }
 
 /* Detaches objects of the CPU, which is the caller's if `here`. Takes none if another thread owns
  * the caches. */
-static void sift_detach_from(struct cpu_cache *cpu, bool here, struct sifting *sifting)
+static void detach_from(struct cpu_cache *cpu, bool here, struct detached *batch)
 {
     struct cpu_cache *taken;
 
-    sifting->taken = 0;
+    batch->taken = 0;
     if (!here) {
-        if (!cpu_cache_visit_remote(cpu, sifting, sift_detach, sifting))
-            sifting->taken = 0;
+        if (!cpu_cache_visit_remote(cpu, batch, poll_objects_detach, batch))
+            batch->taken = 0;
         return;
     }
-    taken = cpu_cache_take(sifting->cache, sifting);
+    taken = cpu_cache_take(batch->cache, batch);
     if (!taken)
         return;
     if (taken == cpu)
-        sift_detach(&cpu->line, sifting);
+        poll_objects_detach(&cpu->line, batch);
     cpu_cache_release(taken);
 }
 
-static void sift_detached(struct sifting *sifting, bool apart)
+static void poll_detached(struct detached *batch, bool apart)
 {
-    if (sifting->taken)
-        sift(sifting->cache, sifting->objects, sifting->taken, sifting->cookie, apart);
+    if (batch->taken)
+        poll_objects(batch->cache, batch->objects, batch->taken, batch->cookie, apart);
 }
 
-/* Sifts a CPU's ring. */
-void sift_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool here)
+/* Polls a CPU's ring. */
+void poll_objects_of_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool here)
 {
-    struct sifting sifting UNINITIALIZED;
+    struct detached batch UNINITIALIZED;
     unsigned left = latent_cache_count(cpu);
 
-    sifting.cache = cache;
-    sifting.taken = 1;
-    for (; left && sifting.taken; left -= (unsigned)min_size(left, sifting.taken)) {
+    batch.cache = cache;
+    batch.taken = 1;
+    for (; left && batch.taken; left -= (unsigned)min_size(left, batch.taken)) {
         os_carry_begin();
-        sift_detach_from(cpu, here, &sifting);
-        sift_detached(&sifting, false);
+        detach_from(cpu, here, &batch);
+        poll_detached(&batch, false);
         os_carry_end();
     }
 }
 
-static void sift_node(struct prudence_cache *cache, struct slab_node *node)
+static void poll_objects_of_node(struct prudence_cache *cache, struct slab_node *node)
 {
-    struct sifting sifting UNINITIALIZED;
+    struct detached batch UNINITIALIZED;
     uint64_t bytes = 0;
     unsigned left = node_latent_objects(node, &bytes);
 
-    sifting.cache = cache;
-    sifting.taken = 1;
-    for (; left && sifting.taken; left -= (unsigned)min_size(left, sifting.taken)) {
+    batch.cache = cache;
+    batch.taken = 1;
+    for (; left && batch.taken; left -= (unsigned)min_size(left, batch.taken)) {
         os_carry_begin();
-        sifting.taken = node_take_waiting(node, sifting.objects, TRANSFER_MAX, &sifting.cookie);
-        sift_detached(&sifting, true);
+        batch.taken = node_take_waiting(node, batch.objects, TRANSFER_MAX, &batch.cookie);
+        poll_detached(&batch, true);
         os_carry_end();
     }
 }
 
-/* Sifts all latent slabs of the cache. */
-void sift_nodes(struct prudence_cache *cache)
+/* Polls all latent slabs of the cache. */
+void poll_objects_of_nodes(struct prudence_cache *cache)
 {
     for (unsigned node = 0; node < os_node_count(); node++)
-        sift_node(cache, &cache->body->nodes[node]);
+        poll_objects_of_node(cache, &cache->body->nodes[node]);
 }
 
-/* Sifts this CPU's ring, for an allocation that would take further memory otherwise. */
-void sift_here(struct prudence_cache *cache)
+/* Polls this CPU's ring, for an allocation that would take further memory otherwise. */
+void poll_objects_here(struct prudence_cache *cache)
 {
-    sift_cpu(cache, cpu_cache_of(cache, os_cpu_current()), true);
+    poll_objects_of_cpu(cache, cpu_cache_of(cache, os_cpu_current()), true);
 }

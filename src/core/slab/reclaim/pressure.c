@@ -7,7 +7,7 @@
  */
 #include "slab/reclaim/pressure.h"
 
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/extension.h"

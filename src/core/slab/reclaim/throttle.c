@@ -8,7 +8,7 @@
 #include "slab/reclaim/throttle.h"
 
 #include "base/pace.h"
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
@@ -233,8 +233,8 @@ bool throttle_make_room(struct prudence_cache *cache, size_t bytes, struct throt
 }
 
 /* Waits for a grace period of *cookie, after which all objects of closed batches are safe, or safe
- * unless a reader names them (CACHE_SIFTED). Returns false if the caller may not wait, or waited in
- * vain. */
+ * unless a reader names them (CACHE_POLLS_OBJECTS). Returns false if the caller may not wait, or
+ * waited in vain. */
 bool throttle_until_safe(struct prudence_cache *cache, gp_cookie *cookie)
 {
     struct prudence_domain *domain = cache->domain;
@@ -269,7 +269,7 @@ bool throttle_growth(struct prudence_cache *cache, os_alloc_flags flags)
         return throttle_make_room(cache, 0, &throttle);
     if (likely(!limit_holds_growth()) || !throttle_until_safe(cache, &cookie))
         return false;
-    if (unlikely(cache->flags & CACHE_SIFTED))
+    if (unlikely(cache->flags & CACHE_POLLS_OBJECTS))
         drain_here(cache);
     return true;
 }

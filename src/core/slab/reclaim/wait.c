@@ -8,7 +8,7 @@
  */
 #include "slab/reclaim/wait.h"
 
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 #include "os/os.h"
 
 #define WAITS_IN_A_ROW   20 /* factor on wait_max that ends a wait in any case */
@@ -133,8 +133,8 @@ bool wait_give_up(uint64_t began)
     return stays;
 }
 
-/* Returns false if the wait was in vain. In a domain whose readers name objects, a sift comes next:
- * no wait is for a name. */
+/* Returns false if the wait was in vain. In a domain whose readers name objects, a poll of each
+ * comes next: no wait is for a name. */
 bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began)
 {
     uint64_t deadline = began + load_relaxed(&slab_wait_max);

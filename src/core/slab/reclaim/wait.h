@@ -3,7 +3,7 @@
 #ifndef SLAB_RECLAIM_WAIT_H
 #define SLAB_RECLAIM_WAIT_H
 
-#include "gp/gp.h"
+#include "gp/gp_wait.h"
 
 extern uint64_t slab_wait_max; /* ns */
 struct wait_counts {

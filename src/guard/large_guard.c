@@ -206,11 +206,11 @@ static void large_guard_let_go(const struct rest *more)
     bool taken;
 
     do {
-        os_carry_begin();
+        os_in_flight_begin();
         taken = large_guard_take_oldest(more, &rest);
         if (taken)
             large_guard_give_back(rest.leaver);
-        os_carry_end();
+        os_in_flight_end();
     } while (taken);
 }
 

@@ -47,12 +47,12 @@ static struct page_job *begin_one(void)
 
 static void page_jobs_end(struct page_job *job, bool called)
 {
-    os_carry_begin();
+    os_in_flight_begin();
     os_lock_take(&page_jobs_lock);
     list_remove(&job->link);
     os_lock_release(&page_jobs_lock);
     job->done(job, called);
-    os_carry_end();
+    os_in_flight_end();
 }
 
 static void page_jobs_work(void)

@@ -118,13 +118,13 @@ static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *
     unsigned taken;
 
     do {
-        os_carry_begin();
+        os_in_flight_begin();
         taken = quarantine_take_some(limit, goal, objects, &leaver);
         if (taken) {
             leave_all(objects, taken, leave);
             leaver_is_done(&leaver);
         }
-        os_carry_end();
+        os_in_flight_end();
     } while (taken);
 }
 

@@ -112,13 +112,13 @@ static void shuffle_flush(struct prudence_cache *cache)
 
         if (!load_relaxed(&shelf->objects[i]))
             continue;
-        os_carry_begin();
+        os_in_flight_begin();
         object = exchange_place(&shelf->objects[i], NULL);
         if (object) {
             instruments_check_zero(slab_known(object), object);
             gate_put_kept(slab_known(object), object);
         }
-        os_carry_end();
+        os_in_flight_end();
     }
 }
 

@@ -622,8 +622,8 @@ static void refresh_and_tick(void)
 
 static void carry(void)
 {
-    os_carry_begin();
-    os_carry_end();
+    os_in_flight_begin();
+    os_in_flight_end();
 }
 
 /* ------------------------------------------------------------------------------------- children */

@@ -535,22 +535,22 @@ static bool carrying;
 
 static void *carry(void *unused)
 {
-    os_carry_begin();
+    os_in_flight_begin();
     carrying = true;
     sem_post(&reached);
     pause_ms(5); /* fork waits */
     carrying = false;
-    os_carry_end();
+    os_in_flight_end();
     return unused;
 }
 
 static int counts_anew(void *before)
 {
-    bool free_to_carry = os_carry_try();
+    bool free_to_carry = os_in_flight_try();
 
     if (carrying || !free_to_carry)
         return 1;
-    os_carry_end();
+    os_in_flight_end();
     return limit_used() <= *(uint64_t *)before ? uses_the_heap(NULL) : 2;
 }
 

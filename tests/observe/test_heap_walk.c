@@ -354,8 +354,8 @@ static pthread_t start_walk(struct prudence_cache *cache)
 /* Waits until the walk has stopped carriers, beyond which the walk does not get here. */
 static void wait_for_stop(void)
 {
-    while (os_carry_try()) {
-        os_carry_end();
+    while (os_in_flight_try()) {
+        os_in_flight_end();
         assert_false(load_acquire(&finished));
         pause_ms(1);
     }

@@ -141,10 +141,10 @@ static __attribute__((__noinline__)) bool take_or_reuse(struct prudence_cache *c
     bool owned;
 
     miss->reuse->count = 0;
-    os_carry_begin();
+    os_in_flight_begin();
     owned = take_or_merge(cache, miss);
     if (!miss->reuse->count) {
-        os_carry_end();
+        os_in_flight_end();
         return owned;
     }
     miss->object = reuse_finish(miss->reuse);

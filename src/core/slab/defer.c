@@ -147,7 +147,7 @@ static void defer_on_cpu(struct deferral *deferral, bool may_overflow)
     struct cpu_cache *cpu;
 
     hand.flushed = hand.overflowed = 0;
-    os_carry_begin();
+    os_in_flight_begin();
     cpu = cpu_cache_take(cache, &hand);
     deferral->owned = cpu != NULL;
     if (cpu) {
@@ -163,7 +163,7 @@ static void defer_on_cpu(struct deferral *deferral, bool may_overflow)
         node_flush(cache, hand.objects, hand.flushed);
     if (hand.overflowed)
         overflow(cache, &hand);
-    os_carry_end();
+    os_in_flight_end();
 }
 
 /* Defers into the latent cache if possible, else into the latent slab. Returns false if
@@ -224,9 +224,9 @@ static void free_after_wait(struct prudence_cache *cache, struct slab *slab, voi
         free_to_cache(slab, object);
         return;
     }
-    os_carry_begin();
+    os_in_flight_begin();
     node_put(cache, &object, 1);
-    os_carry_end();
+    os_in_flight_end();
 }
 
 void defer_in_cache(struct slab *slab, void *object)

@@ -62,12 +62,12 @@ void slab_fork_hold(void)
 {
     os_lock_take(&slab_caches_lock);
     preflush_pause();
-    os_carry_stop();
+    os_in_flight_stop();
 }
 
 void slab_fork_let_go(void)
 {
-    os_carry_go_on();
+    os_in_flight_go_on();
     preflush_go_on();
     os_lock_release(&slab_caches_lock);
 }
@@ -78,7 +78,7 @@ void slab_fork_prepare(void)
 
     preflush_pause();
     os_lock_take_for_fork(&slab_caches_lock);
-    os_carry_stop();
+    os_in_flight_stop();
     list_for_each(item, &slab_caches)
     {
         cpu_cache_claim_all(list_entry(item, struct prudence_cache, link), &fork_token);
@@ -108,7 +108,7 @@ void slab_fork_done(void)
         cpu_cache_release_all(cache, &fork_token, fenced);
         drop_notes(cache);
     }
-    os_carry_go_on();
+    os_in_flight_go_on();
     os_lock_release_from_fork(&slab_caches_lock);
     preflush_go_on();
 }
@@ -162,12 +162,12 @@ void slab_fork_child(bool whole)
 
     /* Runs also in a whole copy. Another thread may have begun to carry, and not have seen yet that
      * it may not. The copy has the mark of that thread, which does not exist here to remove it. */
-    os_carry_forget_others();
+    os_in_flight_forget_others();
     preflush_fork_child();
     decay_fork_child();
     double_free_fork_child();
     if (!whole) { /* another thread may have been forking, too */
-        os_carry_go_on();
+        os_in_flight_go_on();
         preflush_go_on();
         return;
     }

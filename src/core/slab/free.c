@@ -73,7 +73,7 @@ static void free_past_stack(struct slab *slab, void *object)
 
     flush.wanted = flush.taken = 0;
     flush.twice = false;
-    os_carry_begin();
+    os_in_flight_begin();
     if (cache->percpu) {
         pushed = push_or_flush(cache, object, &flush);
         /* Another CPU's small object goes to its slab, or its line would be used here, too. */
@@ -86,7 +86,7 @@ static void free_past_stack(struct slab *slab, void *object)
         node_flush(cache, flush.objects, flush.taken);
     if (!pushed)
         node_put(cache, &object, 1);
-    os_carry_end();
+    os_in_flight_end();
     if (unlikely(flush.twice)) {
         misuse_describe_double(slab, object, false, "free");
         os_misuse();

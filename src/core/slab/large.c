@@ -65,9 +65,9 @@ struct slab *slab_large_make(struct prudence_cache *cache, size_t bytes, size_t 
  * no mark come or go. */
 static void mark_changing(struct slab *slab, bool changing)
 {
-    os_carry_begin();
+    os_in_flight_begin();
     slab->changing = changing;
-    os_carry_end();
+    os_in_flight_end();
 }
 
 /* Opens the margins of one of the first blocks. Gives the front margin back; the back margin

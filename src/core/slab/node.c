@@ -224,7 +224,7 @@ static unsigned node_leave(struct slab_node *node, unsigned keep, size_t wanted,
 {
     struct list excess;
     unsigned detached = 0;
-    bool carries = node_lists_have_excess(node, keep) && os_carry_try(), kept;
+    bool carries = node_lists_have_excess(node, keep) && os_in_flight_try(), kept;
 
     list_init(&excess);
     node->kept = false;
@@ -236,7 +236,7 @@ static unsigned node_leave(struct slab_node *node, unsigned keep, size_t wanted,
         extensions_kept();
     *bytes += unmake_all(&excess);
     if (carries)
-        os_carry_end();
+        os_in_flight_end();
     return detached;
 }
 

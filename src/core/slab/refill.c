@@ -102,7 +102,7 @@ static __attribute__((__noinline__)) void *reuse_refilled(struct prudence_cache 
         put_back_unfit(&reuse);
     if (reuse.count > 1)
         stack_refilled(cache, reuse.objects + 1, reuse.count - 1);
-    os_carry_end();
+    os_in_flight_end();
     return reuse.count ? reuse.objects[0] : NULL;
 }
 
@@ -112,10 +112,10 @@ static unsigned take_up(struct prudence_cache *cache, struct slab_node *node, vo
 {
     unsigned taken;
 
-    os_carry_begin();
+    os_in_flight_begin();
     taken = node_take(cache, node, objects, count);
     if (!taken)
-        os_carry_end();
+        os_in_flight_end();
     return taken;
 }
 
@@ -148,7 +148,7 @@ static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, v
         return 0;
     helper = node_of(slab);
     store_relaxed(&node->helper, helper != node ? helper : NULL);
-    os_carry_begin();
+    os_in_flight_begin();
     return node_add_slab(helper, slab, objects, count);
 }
 
@@ -201,7 +201,7 @@ static void *refill_from_node(struct prudence_cache *cache, unsigned count, bool
     } else {
         if (taken > 1)
             stack_refilled(cache, objects + 1, taken - 1);
-        os_carry_end();
+        os_in_flight_end();
     }
     pressure_purge();
     return objects[0];

@@ -44,6 +44,6 @@ void *reuse_finish(struct reuse *reuse)
     reuse->fit = 0;
     reuse_upcalls.make_fit(reuse);
     object = push_and_pop(reuse);
-    os_carry_end();
+    os_in_flight_end();
     return object;
 }

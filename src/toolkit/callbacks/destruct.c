@@ -178,9 +178,9 @@ void destruct_make_fit(struct reuse *reuse)
                                  .epochs = reuse->epochs};
 
     destruct_hand_begin(&hand);
-    os_carry_end();
+    os_in_flight_end();
     destruct_hand_destroy(&hand);
-    os_carry_begin();
+    os_in_flight_begin();
     destruct_hand_end(&hand);
 }
 
@@ -332,14 +332,14 @@ unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epo
 
     reuse.cache = cache;
     reuse.may = true;
-    os_carry_begin();
+    os_in_flight_begin();
     reuse.count = take_pending(cache, reuse.objects, any_slab, epochs);
     if (reuse.count) {
         destruct_sort(&reuse);
         destruct_make_fit(&reuse);
         node_put_selected(cache, reuse.objects, reuse.count);
     }
-    os_carry_end();
+    os_in_flight_end();
     return reuse.count;
 }
 

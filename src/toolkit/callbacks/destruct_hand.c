@@ -93,9 +93,9 @@ static bool decide_to_begin(struct destruct_hand *hand)
 static void begin_destructor(struct destruct_hand *hand)
 {
     if (unlikely(load_relaxed(&meeting) != MEMBARRIER)) {
-        os_carry_begin();
+        os_in_flight_begin();
         store_relaxed(&hand->begun, hand->begun + 1);
-        os_carry_end();
+        os_in_flight_end();
         return;
     }
     while (unlikely(!decide_to_begin(hand)))

@@ -78,16 +78,16 @@ static inline void os_hands_empty(void)
 {
 }
 
-static inline void os_carry_begin(void)
+static inline void os_in_flight_begin(void)
 {
 }
 
-static inline bool os_carry_try(void)
+static inline bool os_in_flight_try(void)
 {
     return true;
 }
 
-static inline void os_carry_end(void)
+static inline void os_in_flight_end(void)
 {
 }
 

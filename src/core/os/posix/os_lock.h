@@ -177,7 +177,7 @@ static inline void os_mapping_call(void)
 /*
  * Defers work that consists of such calls and was found by a thread that holds something. The first
  * thread that reaches os_later_check with nothing held calls `work`, which itself looks for things
- * to do. That is usually the thread that asked, at the end of os_carry_end or os_hands_empty.
+ * to do. That is usually the thread that asked, at the end of os_in_flight_end or os_hands_empty.
  * Several requests before that make one call. A thread inside `work` does not start again, so work
  * that allocates comes to an end.
  */
@@ -210,20 +210,20 @@ static inline void os_hands_empty(void)
 }
 
 /*
- * Marks that this thread holds objects on their way between a CPU's caches and a node. Fork waits
- * for that; otherwise the child would lose them. This works like a lock that any number of threads
- * share, and that only fork and a walk over the heap take whole, together with the lock of the list
- * of caches. It ranks between that lock and the node locks. So os_carry_begin waits while a fork or
- * a step of a walk is under way, and os_carry_try is for callers that already hold a node's lock.
- * Calls may be nested. In between the thread neither waits for a grace period nor calls a function
- * of the program.
+ * Marks that this thread has objects in flight: on their way between a CPU's caches and a node.
+ * Fork waits for that; otherwise the child would lose them. This works like a lock that any number
+ * of threads share, and that only fork and a walk over the heap take whole, together with the lock
+ * of the list of caches. It ranks between that lock and the node locks. So os_in_flight_begin waits
+ * while a fork or a step of a walk is under way, and os_in_flight_try is for callers that already
+ * hold a node's lock. Calls may be nested. In between the thread neither waits for a grace period
+ * nor calls a function of the program.
  */
-void os_carry_begin(void);
-bool os_carry_try(void);
-void os_carry_end(void);
-void os_carry_stop(void); /* waits until no thread carries, and lets none begin */
-void os_carry_go_on(void);
-void os_carry_forget_others(void); /* in a child, where only this thread can still carry */
+void os_in_flight_begin(void);
+bool os_in_flight_try(void);
+void os_in_flight_end(void);
+void os_in_flight_stop(void); /* waits until no thread carries, and lets none begin */
+void os_in_flight_go_on(void);
+void os_in_flight_forget_others(void); /* in a child, where only this thread can still carry */
 
 static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
 {

@@ -201,14 +201,14 @@ static void take_beyond(struct os_percpu_line *line, void *data)
 static bool move_beyond(struct cpu_cache *cpu, struct haul *haul)
 {
     haul->latent = false;
-    os_carry_begin();
+    os_in_flight_begin();
     if (visit_here(cpu, haul, take_beyond) && haul->taken) {
         if (haul->latent)
             node_overflow(haul->cache, haul->objects, haul->taken, haul->cookie);
         else
             node_flush(haul->cache, haul->objects, haul->taken);
     }
-    os_carry_end();
+    os_in_flight_end();
     return haul->taken > 0;
 }
 
@@ -245,12 +245,12 @@ static size_t empty_cpu_by(bool (*visit)(struct cpu_cache *cpu, struct haul *hau
     if (holds_nothing(cpu))
         return 0;
     do {
-        os_carry_begin();
+        os_in_flight_begin();
         if (!visit(cpu, &haul, take_safe_or_free))
             haul.taken = 0;
         if (haul.taken)
             node_flush(cache, haul.objects, haul.taken);
-        os_carry_end();
+        os_in_flight_end();
         moved += haul.taken;
     } while (haul.taken && moved < held);
     return moved;
@@ -433,14 +433,14 @@ void drain_left(struct prudence_cache *cache, struct cpu_cache *cpu)
     haul.free_ones = true;
     haul.arrays = NULL;
     do {
-        os_carry_begin();
+        os_in_flight_begin();
         if (!cpu_cache_visit_remote(cpu, &haul, take_all, &haul))
             haul.taken = 0;
         if (haul.taken && haul.latent)
             node_overflow(cache, haul.objects, haul.taken, haul.cookie);
         else if (haul.taken)
             node_flush(cache, haul.objects, haul.taken);
-        os_carry_end();
+        os_in_flight_end();
         moved += haul.taken;
     } while (haul.taken && !haul.arrays && moved < held);
     if (haul.arrays)
@@ -555,13 +555,13 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
     haul.ring = place->ring;
     haul.unwanted = place->unwanted;
     haul.taken = 0;
-    os_carry_begin();
+    os_in_flight_begin();
     if (!visit_here(cpu, &haul, take_unwanted) &&
         !(OS_REMOTE_IS_QUICK && cpu_cache_visit_remote(cpu, &haul, take_unwanted, &haul)))
         haul.taken = 0;
     if (haul.taken)
         node_flush(cache, haul.objects, haul.taken);
-    os_carry_end();
+    os_in_flight_end();
     place->unwanted = haul.unwanted;
     return haul.taken > 0;
 }

@@ -94,13 +94,13 @@ static bool drain_by(void (*step)(struct os_percpu_line *line, void *haul),
     haul.tail = tail;
     haul.taken = 1;
     while (haul.taken && left_in_ring(cpu, tail)) {
-        os_carry_begin();
+        os_in_flight_begin();
         visit_ring(cpu, &haul, step);
         if (haul.taken && step == take_any)
             node_overflow(cache, haul.objects, haul.taken, haul.cookie);
         else if (haul.taken)
             node_flush(cache, haul.objects, haul.taken);
-        os_carry_end();
+        os_in_flight_end();
     }
     return !left_in_ring(cpu, tail);
 }

@@ -120,10 +120,10 @@ void poll_objects_of_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bo
     batch.cache = cache;
     batch.taken = 1;
     for (; left && batch.taken; left -= (unsigned)min_size(left, batch.taken)) {
-        os_carry_begin();
+        os_in_flight_begin();
         detach_from(cpu, here, &batch);
         poll_detached(&batch, false);
-        os_carry_end();
+        os_in_flight_end();
     }
 }
 
@@ -136,10 +136,10 @@ static void poll_objects_of_node(struct prudence_cache *cache, struct slab_node 
     batch.cache = cache;
     batch.taken = 1;
     for (; left && batch.taken; left -= (unsigned)min_size(left, batch.taken)) {
-        os_carry_begin();
+        os_in_flight_begin();
         batch.taken = node_take_waiting(node, batch.objects, TRANSFER_MAX, &batch.cookie);
         poll_detached(&batch, true);
-        os_carry_end();
+        os_in_flight_end();
     }
 }
 

@@ -8,8 +8,8 @@
  * added to.
  *
  * A carrier adds to a stripe, then checks whether a fork has stopped all. Fork sets
- * `in_flight_stopped`, then checks the stripes. Both accesses are seq-cst (the fork's is followed by
- * a full fence), so at least one of the two sees the other. The same holds for a walk, which
+ * `in_flight_stopped`, then checks the stripes. Both accesses are seq-cst (the fork's is followed
+ * by a full fence), so at least one of the two sees the other. The same holds for a walk, which
  * excludes forks and other walks by the lock of the list of caches. A carrier that sees the fork
  * undoes the addition. A child copied in between has the addition but not the thread, so the child
  * resets all stripes (os_in_flight_forget_others).

@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
-#include <sys/single_threaded.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,9 +28,13 @@ static bool machine_has_sequences(void)
 static enum sequence_verdict ask(bool registered)
 {
     static char unknown[32] __attribute__((aligned(32)));
+    char *area = unknown;
 
-    return sequence_test(registered ? (char *)__builtin_thread_pointer() + os_percpu_rseq_offset
-                                    : unknown);
+#if OS_PERCPU_HAS_RSEQ
+    if (registered)
+        area = os_percpu_thread_pointer() + os_percpu_rseq_offset;
+#endif
+    return sequence_test(area);
 }
 
 /* Returns whether the verdict is right twenty times and never wrong. A busy machine may give
@@ -85,14 +88,14 @@ static void count_child(int number)
 /* The helper sends no SIGCHLD, is no thread, and is gone afterwards. */
 static void ask_and_look(void *unused)
 {
-    char alone = __libc_single_threaded;
+    bool alone = os_is_single_threaded();
 
     signal(SIGCHLD, count_child);
     for (unsigned i = 0; i < 20; i++)
         ask(true);
     fprintf(stderr, "children told: %d\n", (int)children_told);
     fprintf(stderr, "thread: %s\n",
-            alone == __libc_single_threaded ? "alone as before" : "not alone");
+            alone == os_is_single_threaded() ? "alone as before" : "not alone");
     /* The system refuses this to a process with threads (EINVAL), and some systems to all. */
     fprintf(stderr, "namespace: %s\n",
             unshare(CLONE_NEWUSER) && errno == EINVAL ? "refused" : "as before");

@@ -43,11 +43,11 @@ static void retire(size_t size, void (*func)(struct prudence_hazard_head *head))
 /* ---------------------------------------------------------------------------------------- bound */
 
 static sem_t stopped, go_on;
-static bool has_stopped; /* atomic */
+static uint32_t has_stopped; /* atomic */
 
 static void stop_once(struct prudence_hazard_head *head)
 {
-    if (!__atomic_exchange_n(&has_stopped, true, __ATOMIC_RELAXED)) {
+    if (!__atomic_exchange_n(&has_stopped, 1, __ATOMIC_RELAXED)) {
         sem_post(&stopped);
         while (sem_wait(&go_on))
             ;
@@ -69,7 +69,7 @@ static pthread_t start_and_stop_one(void)
 
     sem_init(&stopped, 0, 0);
     sem_init(&go_on, 0, 0);
-    has_stopped = false;
+    has_stopped = 0;
     deleted = 0;
     thread = thread_start(retire_and_stop, NULL);
     while (sem_wait(&stopped))

@@ -67,6 +67,7 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner);
 bool os_pages_decay(void);
 bool os_pages_decaying(void);
 uint64_t os_pages_kept(void);   /* in bytes; takes no lock */
+uint64_t os_pages_spare(void);  /* most bytes of free slabs worth keeping; takes no lock */
 uint64_t os_pages_retain(void); /* value of the option */
 size_t os_pages_trim(void);
 

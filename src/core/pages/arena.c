@@ -157,6 +157,22 @@ static unsigned behind_last(struct arena *arena, unsigned end, bool dirty)
     return behind;
 }
 
+struct region *arena_find_dirty_from(unsigned node, unsigned *slot, unsigned pages)
+{
+    struct arena *arena = &arenas[node];
+
+    while (*slot < arena->slots) {
+        const struct group *group = group_of(arena, *slot);
+        unsigned first = *slot / GROUP_SLOTS * GROUP_SLOTS;
+
+        *slot = first + bits_find_set(group->dirty, *slot % GROUP_SLOTS, GROUP_SLOTS);
+        if (*slot - first < GROUP_SLOTS && group->longest[*slot - first] >= pages)
+            return group->regions[*slot - first];
+        *slot += *slot - first < GROUP_SLOTS;
+    }
+    return NULL;
+}
+
 struct region *arena_find_dirty(unsigned node, unsigned *slot)
 {
     struct arena *arena = &arenas[node];

@@ -152,6 +152,8 @@ struct region *arena_find(unsigned node, unsigned *slot, unsigned pages);
 /* Finds the last region before *slot that has dirty pages, and stores the region's slot in *slot.
  * Begin with ARENA_FULL. */
 struct region *arena_find_dirty(unsigned node, unsigned *slot);
+/* Returns the first region from *slot on that has dirty pages and room for a run. */
+struct region *arena_find_dirty_from(unsigned node, unsigned *slot, unsigned pages);
 
 /* --- huge_mapping.c --- */
 struct huge_mapping {

@@ -104,10 +104,34 @@ static unsigned run_find(struct region *region, unsigned pages, unsigned step)
     return REGION_PAGES;
 }
 
+#define DIRTY_LOOKS 8
+
+/* Takes a run with dirty pages, of one of the first regions that have any. */
+static void *take_dirty(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
+{
+    struct region *region;
+    unsigned slot = 0;
+
+    for (unsigned looks = 0;
+         looks < DIRTY_LOOKS && (region = arena_find_dirty_from(node, &slot, pages)); looks++) {
+        unsigned start = run_find(region, pages, step);
+
+        if (start < REGION_PAGES && bits_count_range(region->dirty, start, start + pages)) {
+            *dirty = pages_take(region, start, start + pages);
+            return region->base + start * OS_PAGE_SIZE;
+        }
+        slot++;
+    }
+    return NULL;
+}
+
 void *region_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
 {
     struct region *region;
+    void *run = take_dirty(node, pages, step, dirty);
 
+    if (run)
+        return run;
     for (unsigned slot = 0; (region = arena_find(node, &slot, pages)); slot++) {
         unsigned start = run_find(region, pages, step);
 

@@ -10,9 +10,15 @@
  * but may fit the next; at most half of the used bytes are kept so. Dirty pages beyond all this,
  * and beyond `retain`, are in excess.
  *
+ * A program that frees most of what it had has often ended a phase, and may from then on only make
+ * calls that take no slow path. So what is expected counts only up to `spare` bytes: a part of the
+ * use, and some megabytes, or more with a longer `decay` (ADR 174).
+ *
  * That may be too little, and then purged pages are taken again soon after and have to be faulted
  * in. Each such byte is a regret, and increases the bytes kept from then on, up to the peak of the
  * use, and not beyond the bytes taken lately. Each window forgets an eighth of the regret (ADR 42).
+ * Bytes beyond `spare` are regretted for longer, because a program may begin its next phase after
+ * some seconds: within two seasons. Each season in which less was taken forgets half of that.
  *
  * Everything is protected by pages_lock, except the options, `due` and reads of `kept`.
  */
@@ -36,10 +42,23 @@ struct working_set {
 
 #define REGRET_SHIFT 3
 
+#define SPARE_PER_MS   ((uint64_t)84 << 10) /* bytes for each ms of `decay`: by default some 8 MB */
+#define SPARE_SHIFT    2
+#define SLABS_SHIFT    2  /* slabs are soon remade of pages that are kept, so they get a quarter */
+#define SEASON_WINDOWS 32 /* of `decay` each */
+
 static struct working_set kinds[PAGE_KINDS];
 static struct working_set all; /* both kinds together */
 static uint64_t used_peak;
-static uint64_t kept;    /* copy of all.dirty for readers without the lock; atomic */
+static uint64_t kept;  /* copy of all.dirty for readers without the lock; atomic */
+static uint64_t spare; /* of what was used lately, most bytes that are kept; atomic */
+static struct {
+    uint64_t taken;               /* bytes handed out in this season */
+    uint64_t owed;                /* bytes beyond `spare` that are to be purged next */
+    uint64_t given, given_before; /* such bytes that were purged in this season and the last */
+    uint64_t regret;              /* of these, in bytes */
+    uint64_t end;                 /* ns */
+} season;
 static uint64_t asked;   /* requested from the system, not answered yet; counts for the limit */
 static uint64_t in_hand; /* dirty bytes of huge mappings that threads hold */
 static uint64_t window_end;
@@ -65,6 +84,15 @@ static void begin_window(struct working_set *demand)
     demand->regret -= demand->regret >> REGRET_SHIFT;
 }
 
+static void begin_season(void)
+{
+    if (season.taken < season.regret)
+        season.regret /= 2;
+    season.taken = 0;
+    season.given_before = season.given;
+    season.given = 0;
+}
+
 static void begin_windows(void)
 {
     for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
@@ -72,16 +100,24 @@ static void begin_windows(void)
     begin_window(&all);
 }
 
+/* Begins a time that lasts for `lasts`, if *end has come, and two if no call came for a whole
+ * one. */
+static void look_at_end(uint64_t *end, uint64_t lasts, uint64_t now, void (*begin)(void))
+{
+    if (now < *end && *end - now <= lasts) /* else the option was shortened */
+        return;
+    begin();
+    if (now > *end && now - *end >= lasts)
+        begin();
+    *end = now + lasts;
+}
+
 static void look_at_clock(void)
 {
     uint64_t decay = load_relaxed(&decay_ns), now = posix_clock_coarse_ns();
 
-    if (now < window_end && window_end - now <= decay) /* else the option was shortened */
-        return;
-    begin_windows();
-    if (now > window_end && now - window_end >= decay) /* no call came for a whole window */
-        begin_windows();
-    window_end = now + decay;
+    look_at_end(&window_end, decay, now, begin_windows);
+    look_at_end(&season.end, decay * SEASON_WINDOWS, now, begin_season);
 }
 
 static uint64_t peak_of(const struct working_set *demand)
@@ -114,19 +150,42 @@ static void regret(struct working_set *demand, uint64_t clean)
         min_u64(demand->regret + again + before, max_u64(demand->peak, demand->peak_before));
 }
 
+/* The same for pages that were purged beyond `spare`. */
+static void regret_season(uint64_t clean)
+{
+    uint64_t again = min_u64(clean, season.given), before;
+
+    season.given -= again;
+    before = min_u64(clean - again, season.given_before);
+    season.given_before -= before;
+    season.regret = min_u64(season.regret + again + before, used_peak);
+}
+
 /* Called when everything was purged, because memory is wanted elsewhere. */
 void working_set_trimmed(void)
 {
     for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
         kinds[kind].given = kinds[kind].given_before = kinds[kind].regret = 0;
+    season.owed = season.given = season.given_before = season.regret = 0;
 }
 
 /* ----------------------------------------------------------------------------------- accounting */
 
-/* Called after each change of all.dirty. */
+/* Called after each change of the bytes. */
 static void note_kept(void)
 {
     store_relaxed(&kept, all.dirty);
+    store_relaxed(&spare, (all.used >> SPARE_SHIFT) + season.regret);
+}
+
+static uint64_t spare_by_decay(void)
+{
+    return load_relaxed(&decay_ns) / 1000000 * SPARE_PER_MS;
+}
+
+uint64_t os_pages_spare(void)
+{
+    return load_relaxed(&spare) + (spare_by_decay() >> SLABS_SHIFT);
 }
 
 uint64_t os_pages_kept(void)
@@ -146,6 +205,8 @@ void working_set_took(enum page_kind kind, size_t bytes, size_t dirty)
 {
     look_at_clock();
     regret(&kinds[kind], bytes - dirty);
+    regret_season(bytes - dirty);
+    season.taken += bytes;
     use(&kinds[kind], bytes, dirty);
     use(&all, bytes, dirty);
     used_peak = max_u64(used_peak, all.used);
@@ -161,10 +222,15 @@ void working_set_freed(enum page_kind kind, size_t bytes)
     note_kept();
 }
 
+/* A byte is regretted as one of a season, or as one of a window, which keeps holes, too. */
 void working_set_purged(enum page_kind kind, size_t bytes)
 {
+    uint64_t beyond = min_u64(bytes, season.owed);
+
+    season.owed -= beyond;
+    season.given += beyond;
     kinds[kind].dirty -= bytes;
-    kinds[kind].given += bytes;
+    kinds[kind].given += bytes - beyond;
     all.dirty -= bytes;
     note_kept();
 }
@@ -218,7 +284,8 @@ void working_set_fork_child(void)
  */
 bool working_set_excess(struct excess *excess, bool all_of_it)
 {
-    uint64_t retain = load_relaxed(&retain_bytes), keep, beyond, huge_mappings_keep, huge_mappings;
+    uint64_t retain = load_relaxed(&retain_bytes), most = spare + spare_by_decay();
+    uint64_t wanted, keep, beyond, huge_mappings_keep, huge_mappings;
     const struct working_set *run = &kinds[RUNS], *huge = &kinds[HUGE_MAPPINGS];
     bool now;
 
@@ -229,12 +296,12 @@ bool working_set_excess(struct excess *excess, bool all_of_it)
     if (all.dirty <= retain)
         return false;
     huge_mappings_keep = working_set_wanted(huge) + holes(huge);
-    keep = min_u64(working_set_wanted(run) + working_set_wanted(huge), peak_of(&all)) + holes(run) +
-           holes(huge);
-    keep = max_u64(keep, retain);
+    wanted = min_u64(working_set_wanted(run) + working_set_wanted(huge), peak_of(&all));
+    keep = max_u64(min_u64(wanted, most) + holes(run) + holes(huge), retain);
     if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
         return false;
     beyond = all.dirty - keep;
+    season.owed = min_u64(beyond, wanted - min_u64(wanted, most));
     /* Purge huge mappings that will not be wanted first, then runs, then other huge mappings. */
     huge_mappings = min_u64(beyond, huge->dirty - min_u64(huge->dirty, huge_mappings_keep));
     excess->bytes[RUNS] = min_u64(beyond - huge_mappings, run->dirty);

@@ -183,6 +183,17 @@ static struct slab *last_free(struct slab_node *node)
     return NULL;
 }
 
+/* Returns how many of its free slabs the node may keep, so that those of all nodes have no more
+ * bytes than the page source finds worth it (ADR 174). */
+static size_t within_spare(const struct slab_node *node)
+{
+    size_t slab_bytes = list_first(&node->lists[SLAB_FREE], struct slab, link)->bytes;
+    uint64_t most = os_pages_spare(), bytes = node_lists_free_bytes();
+    uint64_t beyond = bytes > most ? (bytes - most) / slab_bytes : 0;
+
+    return node->free_slabs - min_size(node->free_slabs, beyond);
+}
+
 /* Moves slabs onto `excess`: retired ones, then free ones, oldest first, up to `wanted` bytes.
  * Keeps `keep` free slabs (0: none), or more if demand wants them, and all slabs with a latent bit,
  * which are not free. Type-safe memory stays until a grace period after the slab became free.
@@ -199,7 +210,7 @@ unsigned node_lists_detach_excess(struct slab_node *node, unsigned keep, size_t 
         detached++;
     }
     if (keep && node->free_slabs > keep)
-        keep = (unsigned)max_size(keep, node_lists_decay_keeps(node));
+        keep = (unsigned)max_size(keep, min_size(node_lists_decay_keeps(node), within_spare(node)));
     while (node->free_slabs > keep && detached < NODE_SLABS_A_VISIT && wanted) {
         slab = last_free(node);
         if (!slab)

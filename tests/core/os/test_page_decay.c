@@ -2,7 +2,8 @@
 /*
  * Free pages: the page source keeps as many as the demand of the last one or two windows of `decay`
  * predicts, so that churn costs no page faults. The rest beyond `retain` goes back, and after a
- * pause everything does. The test controls the clock.
+ * pause everything does. So does most of what a fall frees, until that is regretted. The test
+ * controls the clock.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -57,13 +58,25 @@ static void free_all_of(char **blocks, size_t bytes)
         os_pages_free(blocks[i], bytes);
 }
 
+/* What stays of a fall: some 8 MB, a part of the use, and the slack. */
+#define STAYS (14 * MIB)
+
+/* Makes the page source regret that it purged a fall of so many bytes. */
+static void regret_a_fall(char **blocks, size_t bytes)
+{
+    take_all(blocks, bytes);
+    free_all_of(blocks, bytes);
+    assert_true(pages().retained <= max_size(STAYS, BLOCKS * bytes / 2));
+    take_all(blocks, bytes);
+    free_all_of(blocks, bytes);
+}
+
 static void a_churn_is_kept(size_t bytes)
 {
     char *blocks[BLOCKS];
     long before;
 
-    take_all(blocks, bytes);
-    free_all_of(blocks, bytes);
+    regret_a_fall(blocks, bytes);
     assert_int_equal(pages().retained, BLOCKS * bytes);
     before = faults();
     for (unsigned round = 0; round < 20; round++) {
@@ -96,11 +109,75 @@ TEST(a_pause_is_enough_at_once, begin)
 {
     char *blocks[BLOCKS];
 
-    take_all(blocks, MIB);
-    free_all_of(blocks, MIB);
+    regret_a_fall(blocks, MIB);
     assert_int_equal(pages().retained, BLOCKS * MIB);
     pass(2 * DECAY + 1);
     assert_true(pages().retained <= 2 * MIB);
+}
+
+TEST(most_of_a_fall_goes_at_once, begin)
+{
+    char *blocks[BLOCKS];
+
+    take_all(blocks, 4 * MIB);
+    free_all_of(blocks, 4 * MIB);
+    assert_true(pages().retained <= STAYS);
+    assert_true(pages().retained >= 7 * MIB);
+}
+
+TEST(a_small_fall_stays, begin)
+{
+    char *blocks[BLOCKS];
+
+    take_all(blocks, 128 << 10);
+    free_all_of(blocks, 128 << 10);
+    assert_true(pages().retained >= BLOCKS * (128 << 10));
+}
+
+/* With a longer decay more stays, because the user wants that. */
+TEST(a_long_decay_keeps_a_fall, begin)
+{
+    char *blocks[BLOCKS];
+
+    os_pages_set_decay(10 * DECAY);
+    take_all(blocks, MIB);
+    free_all_of(blocks, MIB);
+    assert_int_equal(pages().retained, BLOCKS * MIB);
+}
+
+/* Phases that are seconds apart. */
+TEST(a_regret_lasts_for_a_season, begin)
+{
+    char *blocks[BLOCKS];
+
+    for (unsigned phase = 0; phase < 4; phase++) {
+        take_all(blocks, MIB);
+        free_all_of(blocks, MIB);
+        if (phase)
+            assert_int_equal(pages().retained, BLOCKS * MIB);
+        else
+            assert_true(pages().retained <= STAYS);
+        pass(20 * DECAY);
+    }
+    for (unsigned season = 0; season < 20; season++) {
+        os_pages_free(os_pages_alloc(MIB, os_page_size, 0, NULL), MIB);
+        pass(32 * DECAY + 1);
+    }
+    take_all(blocks, MIB);
+    free_all_of(blocks, MIB);
+    assert_true(pages().retained <= STAYS);
+}
+
+TEST(a_regret_ends_with_a_trim, begin)
+{
+    char *blocks[BLOCKS];
+
+    regret_a_fall(blocks, MIB);
+    os_pages_trim();
+    now += 10 * DECAY;
+    take_all(blocks, MIB);
+    free_all_of(blocks, MIB);
+    assert_true(pages().retained <= STAYS);
 }
 
 TEST(what_grew_slowly_goes_at_once, begin)
@@ -139,8 +216,7 @@ TEST(the_peak_of_both_is_not_exceeded, begin)
     char *huge_mappings[BLOCKS], *runs[4 * BLOCKS];
     uint64_t most = 0;
 
-    take_all(huge_mappings, 4 * MIB);
-    free_all_of(huge_mappings, 4 * MIB);
+    regret_a_fall(huge_mappings, 4 * MIB);
     for (unsigned i = 0; i < 4 * BLOCKS; i++) {
         runs[i] = os_pages_alloc(MIB, os_page_size, 0, NULL);
         most = max_size(most, pages().used + pages().retained);

@@ -3,7 +3,8 @@
  * Free slabs that a slab cache keeps for its own demand are available to others: when a cache
  * grows, others' free slabs go to the page source, whatever that has. Of the process 1 MiB stays,
  * and up to 4 MiB if caches take turns. Objects that a CPU keeps go as well if nothing moves while
- * others grow by 4 MiB. The test's clock stands still.
+ * others grow by 4 MiB. The test's clock stands still. A long `decay` makes the page source allow
+ * many free slabs, as after regrets (os_pages_spare).
  *
  * ctest: not-with thread (one thread)
  */
@@ -21,6 +22,7 @@ static void *objects[OBJECTS_MAX];
 static int begin(void **state)
 {
     posix_clock_injected = our_clock;
+    os_pages_set_decay(UINT64_C(4000000000));
     os_pages_set_retain(0);
     os_pages_trim();
     decay_enabled = true;
@@ -61,6 +63,18 @@ static void use(struct prudence_cache *cache, size_t bytes)
 
     allocate_all(cache, objects, count);
     free_all(cache, objects, count);
+}
+
+/* Of its own free slabs a cache keeps what the page source finds worth it. */
+TEST(most_of_a_fall_goes_at_once, begin, end)
+{
+    struct prudence_cache *cache = fixed_cache(4096, 16, manual_domain());
+
+    os_pages_set_decay(UINT64_C(100000000));
+    use(cache, 16 * MIB);
+    assert_true(slab_bytes_of(cache) <= 4 * MIB);
+    assert_true(slab_bytes_of(cache) >= 2 * MIB);
+    destroy_empty(cache);
 }
 
 TEST(what_one_keeps_another_gets, begin, end)

@@ -475,6 +475,11 @@ bool os_window_has(const struct os_window *window, const void *pages)
     return false;
 }
 
+uint64_t os_pages_spare(void)
+{
+    return UINT64_MAX;
+}
+
 uint64_t os_pages_kept(void)
 {
     return 0;

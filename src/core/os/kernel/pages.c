@@ -101,6 +101,11 @@ bool os_window_has(const struct os_window *window, const void *pages)
 }
 
 /* Nothing is kept; freed pages go to the kernel at once. */
+uint64_t os_pages_spare(void)
+{
+    return U64_MAX;
+}
+
 uint64_t os_pages_kept(void)
 {
     return 0;

@@ -76,6 +76,12 @@ class Linkers(unittest.TestCase):
         call("gcc", "-O2", "-Wall", "-Werror", f"-I{ROOT}/include", source, "-o", program, f"-fuse-ld={linker}", *words, "-pthread")
         return program
 
+    @staticmethod
+    def versions(library):
+        """{(name, version)} of what the library exports; a version is @ or @@, which linkers choose by themselves."""
+        return {tuple(line.split()[-1].replace("@@", "@").partition("@")[::2]) for line in call("nm", "-D", "--defined-only", library).splitlines()
+                if " A " not in line}
+
     def works(self, program, **names):
         said = call(program, **names)
         for part in self.right:
@@ -99,12 +105,14 @@ class Linkers(unittest.TestCase):
 
     def test_the_library_itself(self):
         """A shared library that each linker makes of the same members, as packages do."""
-        map_ = ROOT / "cmake/prudence.map"
+        map_, versions = ROOT / "cmake/prudence.map", self.versions(SHARED)
+        self.assertGreater(len({version for _, version in versions}), 1)
         for linker in self.linkers:
             library = self.folder / f"lib{linker}.so"
             call("gcc", "-shared", f"-fuse-ld={linker}", "-Wl,--whole-archive", STATIC, "-Wl,--no-whole-archive", "-Wl,-z,now",
                  f"-Wl,--version-script={map_}", "-o", library, "-pthread")
             with self.subTest(linker=linker):
+                self.assertEqual(self.versions(library), versions)
                 self.works(self.linked("bfd", library, f"-Wl,-rpath,{self.folder}"))
                 preloaded = self.linked("bfd", SHARED, f"-Wl,-rpath,{BUILD}")
                 self.works(preloaded, LD_PRELOAD=str(library))

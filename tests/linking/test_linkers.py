@@ -78,9 +78,9 @@ class Linkers(unittest.TestCase):
 
     @staticmethod
     def versions(library):
-        """{(name, version)} of what the library exports; a version is @ or @@, which linkers choose by themselves."""
+        """{(name, version)} of what the library exports with a version: @ or @@, which linkers choose by themselves."""
         return {tuple(line.split()[-1].replace("@@", "@").partition("@")[::2]) for line in call("nm", "-D", "--defined-only", library).splitlines()
-                if " A " not in line}
+                if "@" in line and " A " not in line}
 
     def works(self, program, **names):
         said = call(program, **names)

@@ -138,14 +138,32 @@ static bool must_move(const struct slab *slab)
  * was no memory. From then on any smaller size is possible. */
 static bool shrinking_has_failed;
 
+#define CREEP_SHIFT 3 /* growth by up to an eighth */
+
+/* Allocates the replacement of a small object that grows. One that grows by little, as a buffer
+ * does to which bytes are appended, will do so again, and gets half more. Others, which grow by
+ * factors, get no more than they ask for. */
+static void *malloc_grown(size_t size, size_t usable)
+{
+    size_t room = min_size(usable + usable / 2, OBJECT_SIZE_MAX);
+    int saved_errno = errno;
+    void *object = NULL;
+
+    if (size - usable <= usable >> CREEP_SHIFT && size < room && !(object = prudence_malloc(room)))
+        errno = saved_errno; /* the size itself may succeed */
+    return likely(object) ? object : prudence_malloc(size);
+}
+
 /* Allocates the replacement of an object of `slab`. A block that has grown once will grow again. */
 static void *malloc_moved(const struct slab *slab, size_t size, size_t usable, bool nested)
 {
     size_t growing = large_growing(size);
     void *object = NULL;
 
-    if (size <= usable || size <= OBJECT_SIZE_MAX || must_move(slab) || nested)
+    if (size <= usable || must_move(slab) || nested)
         return prudence_malloc(size);
+    if (size <= OBJECT_SIZE_MAX)
+        return malloc_grown(size, usable);
     if (is_large(slab) && growing > size)
         object = large_alloc_grown(size, growing);
     if (!object)

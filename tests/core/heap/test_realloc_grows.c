@@ -17,6 +17,53 @@ static uint64_t allocations(void)
     return stats_now().allocations;
 }
 
+#define MOVES 12
+
+/* As a buffer to which single bytes are appended. */
+TEST(growth_by_bytes_moves_rarely)
+{
+    char *block = prudence_malloc(100);
+    uint64_t before = allocations();
+
+    for (size_t size = 101; size <= 10000; size++) {
+        block = prudence_realloc(block, size);
+        assert_non_null(block);
+        block[size - 1] = (char)size;
+    }
+    for (size_t size = 101; size <= 10000; size++)
+        assert_int_equal(block[size - 1], (char)size);
+    assert_in_range(allocations() - before, 1, MOVES);
+    prudence_free_sized(block, 10000);
+}
+
+/* Up to the largest size class. */
+TEST(growth_by_a_factor_gets_what_it_asks_for)
+{
+    for (size_t size = 16; size <= 16384; size *= 2) {
+        char *block = prudence_realloc(prudence_malloc(size), 2 * size), *other;
+
+        other = prudence_malloc(2 * size);
+        assert_int_equal(prudence_usable_size(block), prudence_usable_size(other));
+        prudence_free(block);
+        prudence_free(other);
+    }
+}
+
+TEST(growth_by_a_byte_needs_no_room_beyond)
+{
+    char *block = prudence_malloc(112);
+
+    fill_pattern(block, 112);
+    errno = EDOM;
+    memory_fail(0, 1); /* the class of more room is not made yet */
+    block = prudence_realloc(block, 113);
+    memory_succeed();
+    assert_non_null(block);
+    assert_int_equal(errno, EDOM);
+    assert_true(has_pattern(block, 112));
+    prudence_free(block);
+}
+
 static void check(const char *block, size_t size)
 {
     for (size_t at = 0; at + sizeof at <= size; at += 4096)

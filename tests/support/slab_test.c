@@ -169,7 +169,7 @@ static void check_slab(struct slab *slab, unsigned list)
     else if (slab->free + slab->latent == capacity)
         assert_int_equal(list, SLAB_DRAINING);
     else if (slab->free + slab->latent > 0)
-        assert_int_equal(list, SLAB_PARTIAL);
+        assert_int_equal(list, slab->free && slab->hollowed ? SLAB_HOLLOW : SLAB_PARTIAL);
     else
         assert_int_equal(list, SLAB_FULL);
 }

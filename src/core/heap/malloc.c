@@ -142,14 +142,15 @@ static bool shrinking_has_failed;
 
 /* Allocates the replacement of a small object that grows. One that grows by little, as a buffer
  * does to which bytes are appended, will do so again, and gets half more. Others, which grow by
- * factors, get no more than they ask for. */
-static void *malloc_grown(size_t size, size_t usable)
+ * factors, get no more than they ask for, nor do objects whose extensions know their size. */
+static void *malloc_grown(size_t size, size_t usable, bool exact)
 {
     size_t room = min_size(usable + usable / 2, OBJECT_SIZE_MAX);
     int saved_errno = errno;
     void *object = NULL;
 
-    if (size - usable <= usable >> CREEP_SHIFT && size < room && !(object = prudence_malloc(room)))
+    if (!exact && size - usable <= usable >> CREEP_SHIFT && size < room &&
+        !(object = prudence_malloc(room)))
         errno = saved_errno; /* the size itself may succeed */
     return likely(object) ? object : prudence_malloc(size);
 }
@@ -163,7 +164,7 @@ static void *malloc_moved(const struct slab *slab, size_t size, size_t usable, b
     if (size <= usable || must_move(slab) || nested)
         return prudence_malloc(size);
     if (size <= OBJECT_SIZE_MAX)
-        return malloc_grown(size, usable);
+        return malloc_grown(size, usable, load_relaxed(&slab->extensions));
     if (is_large(slab) && growing > size)
         object = large_alloc_grown(size, growing);
     if (!object)

@@ -125,7 +125,7 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     bits_move(slab_free_bits(slab), slab_waiting_bits(slab), words);
     bits_move(slab_waiting_bits(slab), slab_next_bits(slab), words);
     slab->free += merged;
-    slab_not_hollowed(slab);
+    slab_touched(slab);
     named = subtract(node, slab, merged);
     node_lists_place(node, slab, had_free);
     node->counts.merges++;

@@ -37,20 +37,13 @@ void node_hand_over(struct slab_node *node, struct transfer_batch *batch)
     while (!compare_exchange(&node->handover, &first, batch));
 }
 
-/* Makes decay look at the node again. */
-static void node_decay_again(struct slab_node *node)
-{
-    if (node->decayed)
-        store_relaxed(&node->decayed, false);
-}
-
 static void receive(struct slab_node *node)
 {
     struct transfer_batch *batch = load_relaxed(&node->handover);
 
     if (likely(!batch))
         return;
-    node_decay_again(node);
+    node_lists_changed(node);
     batch = exchange_acquire(&node->handover, NULL);
     while (batch) {
         struct transfer_batch *next = batch->next;
@@ -74,7 +67,7 @@ static void receive(struct slab_node *node)
 static void node_lock(struct slab_node *node)
 {
     os_lock_take(&node->lock);
-    node_decay_again(node);
+    node_lists_changed(node);
 }
 
 /* Begins a visit: takes the lock, receives transfer batches and merges safe slabs. Returns the
@@ -131,7 +124,7 @@ static unsigned take_groups(struct slab *slab, unsigned group, struct run *runs,
         slab_free_bits(slab)[w] ^= bits;
         runs[made++] = (struct run){.slab = slab, .bits = bits, .word = w, .count = here};
         slab->free -= here;
-        slab_not_hollowed(slab);
+        slab_touched(slab);
         *count -= here;
     }
     return made;
@@ -158,6 +151,8 @@ static unsigned take_runs(struct slab_node *node, struct run *runs, unsigned cou
     struct slab *slab;
 
     while (count && made < RUNS_MAX && (slab = node_choose(node))) {
+        if (unlikely(slab->hollowed))
+            node->hollow_regret++;
         made += take_from_slab(slab, runs + made, RUNS_MAX - made, &count);
         node_lists_place(node, slab, true);
     }
@@ -198,7 +193,7 @@ static void put_free(struct slab_node *node, struct run *run, const gp_cookie *c
     misuse_check_run(run, "free");
     slab_free_bits(slab)[run->word] |= run->bits;
     slab->free += run->count;
-    slab_not_hollowed(slab);
+    slab_touched(slab);
     node_lists_place(node, slab, had_free);
 }
 
@@ -565,7 +560,7 @@ static unsigned take_selected(struct slab *slab, const struct node_filter *filte
         }
     }
     slab->free -= taken;
-    slab_not_hollowed(slab);
+    slab_touched(slab);
     return taken;
 }
 
@@ -574,11 +569,11 @@ static unsigned take_selected(struct slab *slab, const struct node_filter *filte
 unsigned node_take_selected(struct slab_node *node, bool any_slab, const struct node_filter *filter,
                             void **objects, unsigned count)
 {
-    static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL};
+    static const enum slab_list lists[] = {SLAB_FREE, SLAB_DRAINING, SLAB_PARTIAL, SLAB_HOLLOW};
     unsigned taken = 0;
 
     node_enter(node);
-    for (unsigned i = 0; i < (any_slab ? 3 : 1) && !taken; i++) {
+    for (unsigned i = 0; i < (any_slab ? 4 : 1) && !taken; i++) {
         struct list *item;
 
         list_for_each(item, &node->lists[lists[i]])
@@ -600,12 +595,12 @@ unsigned node_take_selected(struct slab_node *node, bool any_slab, const struct 
  * slabs of each list have none. */
 void *node_take_one(struct slab_node *node, const struct node_filter *filter)
 {
-    static const enum slab_list lists[] = {SLAB_PARTIAL, SLAB_FREE, SLAB_DRAINING};
+    static const enum slab_list lists[] = {SLAB_PARTIAL, SLAB_FREE, SLAB_DRAINING, SLAB_HOLLOW};
     struct slab *slab = NULL;
     void *object = NULL;
 
     node_enter(node);
-    for (unsigned i = 0; i < 3 && !object; i++) {
+    for (unsigned i = 0; i < 4 && !object; i++) {
         unsigned looked_at = 0;
         struct list *item;
 

@@ -66,7 +66,8 @@ static void weigh_choice(struct slab *slab, unsigned lasts, struct choice *best)
  * others drain, and total fragmentation ends lowest (paper, Figure 5). Among equals the fewest
  * objects with an expiration date win, because they may stay as long as the others, whose end is
  * unknown. The second choice is a free slab. Rather than grow, the node then takes a slab that was
- * left alone, a draining one, or one that will drain when callbacks have run.
+ * left alone, a draining one, one that will drain when callbacks have run, or one whose hollow
+ * pages were purged.
  */
 struct slab *node_choose(const struct slab_node *node)
 {
@@ -92,5 +93,7 @@ struct slab *node_choose(const struct slab_node *node)
     if (slab || leaves.lasts)
         return slab ? slab : leaves.slab;
     slab = list_first(&node->lists[SLAB_DRAINING], struct slab, link);
-    return slab && slab->free ? slab : leaves.slab;
+    if (!slab || !slab->free)
+        slab = leaves.slab;
+    return slab ? slab : list_first(&node->lists[SLAB_HOLLOW], struct slab, link);
 }

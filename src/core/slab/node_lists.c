@@ -23,7 +23,7 @@ static enum slab_list list_for(const struct slab *slab)
     if (slab->free + slab->latent == slab->capacity)
         return SLAB_DRAINING;
     if (slab->free || slab->latent)
-        return SLAB_PARTIAL;
+        return slab->hollowed && slab->free ? SLAB_HOLLOW : SLAB_PARTIAL;
     return SLAB_FULL;
 }
 
@@ -91,9 +91,17 @@ static void attach(struct slab_node *node, struct slab *slab, enum slab_list lis
     }
 }
 
+/* Removes the slab from its list. */
+void node_lists_remove(struct slab_node *node, struct slab *slab)
+{
+    if (unlikely(node->hollow_at == &slab->link))
+        node->hollow_at = slab->link.previous;
+    list_remove(&slab->link);
+}
+
 static void detach(struct slab_node *node, struct slab *slab)
 {
-    list_remove(&slab->link);
+    node_lists_remove(node, slab);
     if (slab->list == SLAB_FREE) {
         node->free_slabs--;
         node_lists_note_free(node, slab->cache->body->slab_bytes, FREE_UNNOTED);
@@ -122,7 +130,7 @@ void node_lists_return(struct slab_node *node, struct slab *slab)
 {
     list_remove(&slab->link);
     attach(node, slab, list_for(slab));
-    store_relaxed(&node->decayed, false); /* it may have become free meanwhile */
+    node_lists_changed(node); /* it may have become free meanwhile */
 }
 
 /* Adds a new slab to the node. */

@@ -12,6 +12,7 @@
 enum slab_list {
     SLAB_FULL,     /* nothing free, nothing latent */
     SLAB_PARTIAL,  /* some free or latent, some live; slabs with free objects first */
+    SLAB_HOLLOW,   /* like these, but hollow pages were purged; used last of all */
     SLAB_DRAINING, /* all allocated objects latent; used last, and only for truly free objects */
     SLAB_FREE,     /* everything free */
     SLAB_RETIRED,  /* freed lone object; the next thread that leaves takes it out */
@@ -33,22 +34,27 @@ struct slab_node {
     struct list lists[SLAB_LISTS];
     unsigned free_slabs; /* on SLAB_FREE */
     unsigned
-        free_noted; /* part of free_slabs that is in the process's count (node_lists_free_bytes) */
-    unsigned slabs; /* on all lists */
-    struct list waiting; /* slabs with waiting objects, oldest cookie first */
-    unsigned latent;     /* objects in latent slabs */
+        free_noted;  /* part of free_slabs that is in the process's count (node_lists_free_bytes) */
+    unsigned slabs;  /* on all lists */
+    unsigned latent; /* objects in latent slabs */
     uint64_t latent_bytes;
+    /* Where decay goes on to look for hollow pages, in the partial list; NULL: at its end. */
+    struct list *hollow_at;
     /* Most slabs in use, in this window of decay and the last. */
     unsigned used_peak, used_peak_before;
     uint64_t window_end; /* ns */
     struct node_counts counts;
-    bool kept;    /* an extension made a free slab stay; scratch for node_leave() */
-    bool decayed; /* decay found nothing, and no thread has come since; atomic */
+    bool kept;            /* an extension made a free slab stay; scratch for node_leave() */
+    bool decayed;         /* decay found nothing, and no thread has come since; atomic */
+    bool still;           /* nor did it find hollow pages that may go */
+    uint8_t hollow_pause; /* rounds of decay to leave out, because pages were regretted */
     /* The node whose pages the last slab got, if not this one; atomic, a hint. */
     struct slab_node *helper;
     /* Pushed by the idle helper without the lock, received under it. */
     struct transfer_batch *handover;
-    struct list away; /* slabs whose `list` is SLAB_AWAY */
+    struct list waiting;                 /* slabs with waiting objects, oldest cookie first */
+    struct list away;                    /* slabs whose `list` is SLAB_AWAY */
+    unsigned hollow_made, hollow_regret; /* slabs whose pages went, and that were used again */
 };
 
 /* Returns the number of slabs with objects that are live or latent. */
@@ -63,11 +69,21 @@ static inline void node_lists_note_used(struct slab_node *node)
         node->used_peak = node_lists_used(node);
 }
 
+/* Makes decay look at the node again. */
+static inline void node_lists_changed(struct slab_node *node)
+{
+    if (node->decayed) {
+        store_relaxed(&node->decayed, false);
+        node->still = false;
+    }
+}
+
 void node_lists_init(struct slab_node *node);
 void node_lists_end(struct slab_node *node, size_t slab_bytes);
 uint64_t node_lists_free_bytes(void);
 void node_lists_note_free(struct slab_node *node, size_t slab_bytes, size_t unnoted);
 bool node_lists_place(struct slab_node *node, struct slab *slab, bool had_free);
+void node_lists_remove(struct slab_node *node, struct slab *slab);
 void node_lists_return(struct slab_node *node, struct slab *slab);
 void node_lists_join(struct slab_node *node, struct slab *slab, enum slab_list list);
 unsigned node_lists_decay_keeps(struct slab_node *node);

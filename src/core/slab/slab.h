@@ -30,11 +30,13 @@ struct slab {
      * own. */
     /* Objects; under the node's lock, like all below. */
     uint32_t free __attribute__((aligned(CACHE_LINE)));
-    uint32_t latent;     /* objects in waiting and next */
-    uint8_t list;        /* enum slab_list (node_lists.h) */
-    bool changing;       /* large blocks only; see slab_large_resize() */
-    bool hurried : 1;    /* lone objects only: a deferral drives the grace period; constant */
-    bool hollowed : 1;   /* all hollow pages were purged, and no object has come or gone since */
+    uint32_t latent;  /* objects in waiting and next */
+    uint8_t list;     /* enum slab_list (node_lists.h) */
+    bool changing;    /* large blocks only; see slab_large_resize() */
+    bool hurried : 1; /* lone objects only: a deferral drives the grace period; constant */
+    /* Since an object came or went last, a round of decay has seen the slab; it was found to have
+     * no hollow pages; or these were purged. At most one. */
+    bool idle : 1, solid : 1, hollowed : 1;
     uint8_t named;       /* latent objects that the account leaves out (latent_slab.c) */
     uint32_t extensions; /* one bit each (extension.h); atomic */
     /* Hints for node_choose.c; atomic. Number of live objects that are about to be freed ... */
@@ -50,10 +52,10 @@ struct slab {
 };
 
 /* Called when free objects of the slab change, under the node's lock. Seldom stores. */
-static inline void slab_not_hollowed(struct slab *slab)
+static inline void slab_touched(struct slab *slab)
 {
-    if (unlikely(slab->hollowed))
-        slab->hollowed = false;
+    if (unlikely(slab->idle) || unlikely(slab->solid) || unlikely(slab->hollowed))
+        slab->idle = slab->solid = slab->hollowed = false;
 }
 
 static inline uint64_t *slab_free_bits(struct slab *slab)

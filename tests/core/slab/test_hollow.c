@@ -3,7 +3,8 @@
  * Hollow pages, within slabs in use, go back to the system, and live objects keep their contents.
  * Objects of type-safe and constructed caches stay as they are. While the pages of a slab are
  * purged, no thread gets objects of the slab, also if others are freed, and a child of fork finds
- * all slabs where they belong.
+ * all slabs where they belong. Decay does this to slabs that nobody used for a round, and pauses if
+ * that was wrong.
  *
  * ctest: not-with thread (mincore; a fork within a call)
  * ctest: small-pages (large ones all have live objects)
@@ -14,8 +15,9 @@
 #include <unistd.h>
 
 #include "mapping.h"
+#include "slab/reclaim/decay.h"
 #include "slab/reclaim/hollow.h"
-#include "support/slab_test.h"
+#include "support/pages.h"
 
 #define COUNT 4096
 #define SIZE  512
@@ -327,6 +329,168 @@ TEST(another_thread_forks)
     assert_int_equal(waitpid(child, &child_status, 0), child);
     assert_int_equal(child_status, 0);
     assert_live_ones();
+    end();
+}
+
+/* ---------------------------------------------------------------------------------------- decay */
+
+static void round_of_decay(void)
+{
+    now += 2 * slab_decay;
+    decay_enabled = true;
+    while (decay_some(100, 100))
+        ;
+    decay_enabled = false;
+    os_pages_trim(); /* slabs that are free */
+}
+
+static void rounds(unsigned count)
+{
+    while (count--)
+        round_of_decay();
+}
+
+static void fill_for_decay(void)
+{
+    posix_clock_injected = our_clock;
+    fill(fixed_cache(SIZE, 64, manual_domain()));
+    os_pages_trim();
+    assert_true(resident_alone() > COUNT / 4);
+}
+
+TEST(pages_go_in_the_second_round)
+{
+    unsigned before;
+
+    fill_for_decay();
+    before = resident_alone();
+    round_of_decay();
+    assert_int_equal(resident_alone(), before);
+    round_of_decay();
+    assert_int_equal(resident_alone(), 0);
+    assert_live_ones();
+    check_books(cache);
+    rounds(3);
+    assert_true(node_here(cache)->still);
+    end();
+}
+
+/* Between two rounds an object of each slab is freed. */
+TEST(pages_of_used_slabs_stay)
+{
+    unsigned before;
+
+    fill_for_decay();
+    round_of_decay();
+    for (unsigned i = 0; i < COUNT; i += 2 * EVERY) {
+        free_all(cache, &objects[i], 1);
+        objects[i] = NULL;
+    }
+    prudence_cache_shrink(cache);
+    before = resident_alone();
+    assert_true(before > COUNT / 4);
+    round_of_decay();
+    assert_int_equal(resident_alone(), before);
+    round_of_decay();
+    assert_int_equal(resident_alone(), 0);
+    for (unsigned i = EVERY; i < COUNT; i += 2 * EVERY)
+        assert_true(is_as_filled(i, objects[i]));
+    end();
+}
+
+static unsigned slabs_of(struct prudence_cache *of)
+{
+    return node_here(of)->slabs;
+}
+
+/* As long as other slabs have free objects. But the cache does not grow beside them. */
+TEST(slabs_without_pages_are_used_last)
+{
+    unsigned slabs, others;
+
+    fill_for_decay();
+    rounds(2);
+    slabs = slabs_of(cache);
+    others = cache->body->capacity * 4;
+    allocate_all(cache, more, others); /* the cache grows by four slabs */
+    free_all(cache, more, others);
+    assert_int_equal(resident_alone(), 0);
+    slabs = slabs_of(cache);
+    node_here(cache)->hollow_regret = 0;
+    allocate_all(cache, more, others / 2);
+    assert_int_equal(node_here(cache)->hollow_regret, 0);
+    allocate_all(cache, more + others / 2, COUNT / 2);
+    assert_true(node_here(cache)->hollow_regret > 0);
+    assert_true(slabs_of(cache) <= slabs);
+    free_all(cache, more, others / 2 + COUNT / 2);
+    end();
+}
+
+/* All are used at once. So decay waits for some rounds. */
+TEST(decay_pauses_if_it_was_wrong)
+{
+    unsigned before;
+
+    fill_for_decay();
+    rounds(2);
+    assert_int_equal(resident_alone(), 0);
+    for (unsigned time = 0; time < 2; time++) {
+        allocate_all(cache, more, COUNT - COUNT / EVERY);
+        for (unsigned i = 0; i < COUNT - COUNT / EVERY; i++)
+            memset(more[i], 'm', SIZE);
+        free_all(cache, more, COUNT - COUNT / EVERY);
+        prudence_cache_shrink(cache);
+        os_pages_trim();
+        before = resident_alone();
+        assert_true(before > COUNT / 4);
+        rounds(3);
+        assert_int_equal(resident_alone(), before);
+        if (time == 0)
+            rounds(20);
+    }
+    assert_live_ones();
+    end();
+}
+
+TEST(a_round_looks_at_a_part_of_many_slabs)
+{
+    static void *few[64 * 1024];
+    struct prudence_cache *many = fixed_cache(64, 64, manual_domain());
+    unsigned count = 0;
+    struct list *item;
+
+    posix_clock_injected = our_clock;
+    allocate_all(many, few, 64 * 1024);
+    for (unsigned i = 0; i < 64 * 1024; i++)
+        if (i % 256)
+            free_all(many, &few[i], 1);
+    prudence_cache_shrink(many);
+    assert_true(slabs_of(many) > 200);
+    round_of_decay();
+    list_for_each(item, &node_here(many)->lists[SLAB_PARTIAL])
+    {
+        count += list_entry(item, struct slab, link)->idle;
+    }
+    assert_int_equal(count, 128);
+    rounds(4);
+    assert_true(list_is_empty(&node_here(many)->lists[SLAB_PARTIAL]));
+    check_books(many);
+    for (unsigned i = 0; i < 64 * 1024; i += 256)
+        free_all(many, &few[i], 1);
+    destroy_empty(many);
+}
+
+TEST(no_decay_leaves_hollow_pages)
+{
+    uint64_t decay = slab_decay;
+    unsigned before;
+
+    fill_for_decay();
+    before = resident_alone();
+    slab_decay = 0;
+    rounds(3);
+    slab_decay = decay;
+    assert_int_equal(resident_alone(), before);
     end();
 }
 

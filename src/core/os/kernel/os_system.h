@@ -106,6 +106,9 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 /* No fast paths are inlined here, and the linear mapping has no addresses to spare. */
 #define OS_HAS_WINDOWS false
 
+/* Pages within slabs are the kernel's own. */
+#define OS_PURGES_WITHIN_SLABS false
+
 /* No large block has margins. */
 #define OS_HAS_MARGINS false
 

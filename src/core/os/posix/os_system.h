@@ -122,6 +122,9 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define OS_HAS_WINDOWS false
 #endif
 
+/* Decay purges hollow pages (slab/reclaim/hollow.c). */
+#define OS_PURGES_WITHIN_SLABS true
+
 /* True if large blocks may have margins, which cannot be accessed. */
 #define OS_HAS_MARGINS true
 

@@ -25,6 +25,7 @@
 #include "slab/all_caches.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
+#include "slab/reclaim/hollow.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 
@@ -53,6 +54,7 @@ static struct list *turn;
  * destroying thread, which has waited for the former. */
 static struct decay_place {
     struct drain_place drain;
+    struct hollow_place hollow;
     unsigned moves; /* moves that this turn has taken */
     bool done;
 } place;
@@ -133,7 +135,12 @@ static bool decay_cache(struct prudence_cache *cache, unsigned *moves)
         place.drain.left = cache->percpu ? drain_cached(cache) : 0;
     else if (cache->percpu && !drain_unwanted(cache, &place.drain, moves))
         return false;
-    return decay_nodes(cache, moves);
+    if (!decay_nodes(cache, moves))
+        return false;
+    if (!OS_PURGES_WITHIN_SLABS)
+        return true;
+    *moves -= *moves > 0;
+    return hollow_decay(cache, &place.hollow);
 }
 
 /* -------------------------------------------------------------------------------------- a round */

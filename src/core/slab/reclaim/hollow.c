@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Purges hollow pages, which are pages within slabs in use of which all objects are free (ADR 170).
+ * A trim purges all. A round of decay purges those of slabs from which no object has come or gone
+ * since an earlier round, a few at a time (ADR 175). Afterwards a slab is used only if others have
+ * no free object. If every second one is, decay was wrong, and pauses for some rounds.
  *
  * A thread moves slabs that have some to SLAB_AWAY under the node's lock, purges their pages
  * without the lock, and moves the slabs back. No thread allocates from a slab that is away, and
@@ -78,8 +81,22 @@ static bool add_ranges(struct hollow *hollow, struct slab *slab)
     return last != NULL;
 }
 
-/* Looks at partial slabs, from the end of the list on. They go to its head, at once or when they
- * come back, so the next look finds others. Returns false if all have been looked at. */
+/* Takes the slab off its list if it has hollow pages that may be purged. */
+static bool take_away(struct slab_node *node, struct hollow *hollow, struct slab *slab)
+{
+    if (slab->latent || load_relaxed(&slab->extensions) || !add_ranges(hollow, slab))
+        return false;
+    slab->idle = slab->solid = false;
+    slab->hollowed = true;
+    node_lists_remove(node, slab);
+    slab->list = SLAB_AWAY;
+    list_append(&node->away, &slab->link);
+    hollow->slabs[hollow->slab_count++] = slab;
+    return true;
+}
+
+/* Looks at partial slabs, from the end of the list on. Those that stay go to its head, so the next
+ * look finds others. Returns false if all have been looked at. */
 static bool send_away(struct slab_node *node, struct hollow *hollow)
 {
     struct list *partial = &node->lists[SLAB_PARTIAL], *item = partial->previous;
@@ -95,18 +112,12 @@ static bool send_away(struct slab_node *node, struct hollow *hollow)
         if (!slab->free)
             continue;
         hollow->left--;
+        if (take_away(node, hollow, slab))
+            continue;
         if (!hollow->first)
             hollow->first = slab;
-        list_remove(&slab->link);
-        if (slab->latent || slab->hollowed || load_relaxed(&slab->extensions) ||
-            !add_ranges(hollow, slab)) {
-            list_add_head(partial, &slab->link);
-            continue;
-        }
-        slab->hollowed = true;
-        slab->list = SLAB_AWAY;
-        list_append(&node->away, &slab->link);
-        hollow->slabs[hollow->slab_count++] = slab;
+        node_lists_remove(node, slab);
+        list_add_head(partial, &slab->link);
     }
     return item != partial && hollow->left;
 }
@@ -122,6 +133,23 @@ static bool purge_ranges(const struct hollow *hollow, size_t *bytes)
     return true;
 }
 
+/* Purges pages of the slabs that are away, and returns these to their lists. Releases the node's
+ * lock meanwhile. */
+static bool purge_and_return(struct slab_node *node, const struct hollow *hollow, size_t *bytes)
+{
+    bool purged;
+
+    os_lock_release(&node->lock);
+    purged = purge_ranges(hollow, bytes);
+    os_lock_take(&node->lock);
+    for (unsigned i = 0; i < hollow->slab_count; i++) {
+        if (!purged)
+            hollow->slabs[i]->hollowed = false;
+        node_lists_return(node, hollow->slabs[i]);
+    }
+    return purged;
+}
+
 /* Returns false if it makes no sense to go on. */
 static bool purge_node(struct slab_node *node, size_t *bytes)
 {
@@ -133,14 +161,7 @@ static bool purge_node(struct slab_node *node, size_t *bytes)
     hollow.left = node->slabs;
     do {
         more = send_away(node, &hollow);
-        os_lock_release(&node->lock);
-        purged = purge_ranges(&hollow, bytes);
-        os_lock_take(&node->lock);
-        for (unsigned i = 0; i < hollow.slab_count; i++) {
-            if (!purged)
-                hollow.slabs[i]->hollowed = false;
-            node_lists_return(node, hollow.slabs[i]);
-        }
+        purged = purge_and_return(node, &hollow, bytes);
     } while (purged && more);
     os_lock_release(&node->lock);
     return purged;
@@ -167,6 +188,97 @@ size_t hollow_purge(void)
         cache_let_go(cache);
     os_hands_empty();
     return bytes;
+}
+
+/* ---------------------------------------------------------------------------------------- decay */
+
+#define LOOKS_LEAST     128 /* slabs that a round of decay looks at on a node, at least ... */
+#define LOOKS_SHIFT     3   /* ... and this part of all */
+#define RANGES_OF_DECAY 16  /* in a visit: some 30 us */
+#define PAUSE_MOST      64
+
+/* Begins a round on the node. Returns how many slabs to look at. */
+static unsigned round_looks(struct slab_node *node)
+{
+    unsigned made = node->hollow_made, regret = node->hollow_regret;
+
+    if (regret > made / 2)
+        node->hollow_pause = narrow(uint8_t, min_size(2u * node->hollow_pause + 2, PAUSE_MOST));
+    else if (made)
+        node->hollow_pause = 0;
+    node->hollow_made = node->hollow_regret = 0;
+    return (unsigned)max_size(LOOKS_LEAST, node->slabs >> LOOKS_SHIFT);
+}
+
+/* Looks at up to *looks partial slabs, from where the last look ended. The first look marks a slab
+ * idle. Sets *found if there was one to mark or to purge. */
+static void send_idle_away(struct slab_node *node, struct hollow *hollow, unsigned *looks,
+                           bool *found)
+{
+    struct list *partial = &node->lists[SLAB_PARTIAL];
+    struct list *item = node->hollow_at ? node->hollow_at : partial->previous;
+
+    hollow->slab_count = hollow->range_count = 0;
+    for (; item != partial && *looks && hollow->slab_count < SLABS_AT_ONCE &&
+           hollow->range_count < RANGES_OF_DECAY;
+         --*looks) {
+        struct slab *slab = list_entry(item, struct slab, link);
+
+        item = item->previous;
+        if (slab->solid || !slab->free)
+            continue;
+        *found = true;
+        if (!slab->idle)
+            slab->idle = true;
+        else if (!take_away(node, hollow, slab))
+            slab->solid = !(slab->idle = slab->latent > 0);
+    }
+    node->hollow_at = item != partial ? item : NULL;
+}
+
+/* Does a visit to the node. Returns true if the round is over there. */
+static bool decay_node(struct slab_node *node, struct hollow_place *place)
+{
+    struct hollow hollow UNINITIALIZED;
+    bool purged = true, pauses = false, over;
+    size_t bytes = 0;
+
+    os_lock_take(&node->lock);
+    if (!place->begun) {
+        *place = (struct hollow_place){.node = place->node, .begun = true};
+        place->looks = round_looks(node);
+        pauses = node->hollow_pause > 0;
+        node->hollow_pause -= pauses;
+    }
+    if (pauses || node->still) {
+        os_lock_release(&node->lock);
+        return true;
+    }
+    send_idle_away(node, &hollow, &place->looks, &place->found);
+    if (hollow.slab_count) {
+        node->hollow_made += hollow.slab_count;
+        purged = purge_and_return(node, &hollow, &bytes);
+    }
+    over = !purged || !place->looks || !node->hollow_at;
+    if (!node->hollow_at && !place->found)
+        node->still = node->decayed;
+    os_lock_release(&node->lock);
+    return over;
+}
+
+/* Does a visit of a round of decay to the cache, which the caller holds. Returns true if the round
+ * is over there. No lock is held. */
+bool hollow_decay(struct prudence_cache *cache, struct hollow_place *place)
+{
+    if (!may_be_hollow(cache) || os_in_mapping_call || !load_relaxed(&slab_decay))
+        return true;
+    while (place->node < os_node_count()) {
+        if (!decay_node(&cache->body->nodes[place->node], place))
+            return false;
+        place->begun = false;
+        place->node++;
+    }
+    return true;
 }
 
 /* Runs in a forked child, under the node's lock. */

@@ -5,8 +5,16 @@
 
 #include "base/base.h"
 
+struct prudence_cache;
 struct slab_node;
 
+/* Where a round of decay is in a cache; 0 at first. */
+struct hollow_place {
+    unsigned node, looks; /* slabs to look at in this round */
+    bool begun, found;
+};
+
+bool hollow_decay(struct prudence_cache *cache, struct hollow_place *place);
 size_t hollow_purge(void);
 void hollow_fork_child(struct slab_node *node);
 

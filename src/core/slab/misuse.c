@@ -77,9 +77,9 @@ struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void 
     slab = os_page_owner(object);
     if (!slab)
         os_report_misuse(
-            "%s: foreign pointer %p is not memory of this allocator (cache '%s'); free it with the "
+            "%s: foreign pointer %p is not memory of this allocator%s%s%s; free it with the "
             "allocator that it came from",
-            what, object, cache ? cache->name : "any");
+            what, object, cache ? " (cache '" : "", cache ? cache->name : "", cache ? "')" : "");
     else if (cache && name_of_cache(slab, object) != cache->name)
         os_report_misuse("%s: %p belongs to cache '%s', not to '%s'", what, object,
                          name_of_cache(slab, object), cache->name);

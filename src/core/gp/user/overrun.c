@@ -113,7 +113,8 @@ void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
     os_report(
         "%s: %llu KB wait for readers, more than the limit of %llu KB, and this thread could not "
         "be held back. Let the readers below be done sooner, or raise %s",
-        option, (unsigned long long)(bytes >> 10), (unsigned long long)(limit >> 10), option);
+        option, (unsigned long long)max_size((bytes + 1023) >> 10, (limit >> 10) + 1),
+        (unsigned long long)(limit >> 10), option); /* by now it may be less */
     while (domains_visit(&domain, 1, &after, false)) {
         overrun_explain(domain);
         gp_domain_leave(domain);

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Under tcmalloc and valgrind, mallinfo tells about their memory, but mallinfo2 about that of glibc, which nobody uses then.
+#
+# Guess, written before the run: the sum of mallinfo2 grows by the blocks of the program with glibc, with tcmalloc and under valgrind. With
+# jemalloc it stays.
+#
+# Seen (tcmalloc 2.10, valgrind 3.19.0 and jemalloc 5.3.0 of Debian 12, glibc 2.36, x86-64): tcmalloc and valgrind replace mallinfo only. After
+# 100 blocks of 100000 bytes, mallinfo has 10 MB more, and mallinfo2 of the same process not a byte. glibc 2.33 marks mallinfo as deprecated and
+# names mallinfo2 as its successor. A program that follows reads a heap that does not grow, without any error.
+#
+# For us: a replacement needs both, from one sum. A test calls both.
+set -euo pipefail
+if [ "$(uname -m)" != x86_64 ]; then
+    echo "mallinfo2-of-another-allocator: this is about x86-64" >&2
+    exit 77
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+apt-get -qq download libtcmalloc-minimal4=2.10-1 valgrind=1:3.19.0-1 libjemalloc2=5.3.0-1 2>download.log || { cat download.log >&2; exit 1; }
+for package in *.deb; do
+    dpkg -x "$package" root
+done
+
+cat >sums.c <<'END'
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void)
+{
+    static void *volatile blocks[100];
+    unsigned old = (unsigned)mallinfo().uordblks;
+    size_t new = mallinfo2().uordblks;
+
+    for (int i = 0; i < 100; i++)
+        blocks[i] = malloc(100000);
+    old = (unsigned)mallinfo().uordblks - old;
+    new = mallinfo2().uordblks - new;
+    printf("%s and %s; ", old >= 10000000 ? "all" : old ? "some" : "none", new >= 10000000 ? "all" : new ? "some" : "none");
+    return 0;
+}
+END
+gcc -O0 -Wno-deprecated-declarations sums.c -o sums
+library="$folder/root/usr/lib/x86_64-linux-gnu"
+found="glibc: $(./sums)tcmalloc: $(LD_PRELOAD=$library/libtcmalloc_minimal.so.4 ./sums)"
+found+="valgrind: $(VALGRIND_LIB=$folder/root/usr/libexec/valgrind root/usr/bin/valgrind -q ./sums)"
+found+="jemalloc: $(LD_PRELOAD=$library/libjemalloc.so.2 ./sums)"
+echo "mallinfo and mallinfo2 with $found"
+if [ "$found" != "glibc: all and all; tcmalloc: all and none; valgrind: all and none; jemalloc: none and none; " ]; then
+    echo "mallinfo2-of-another-allocator: this is no longer so" >&2
+    exit 1
+fi

@@ -475,6 +475,8 @@ bool os_window_has(const struct os_window *window, const void *pages)
     return false;
 }
 
+__thread bool os_in_mapping_call;
+
 uint64_t os_pages_spare(void)
 {
     return UINT64_MAX;

@@ -109,7 +109,7 @@ static void gate_hasten(struct prudence_cache *cache)
 static void defer_extended(struct slab *slab, void *object, const char *what)
 {
     struct prudence_cache *cache = slab->cache;
-    bool hurried = slab->hurried;
+    bool hurried = slab->alone && slab->hurried; /* beside bits that the node's lock guards */
     unsigned flags = cache->flags;
 
     extensions_deferred(slab, object, what);

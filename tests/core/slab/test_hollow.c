@@ -492,6 +492,26 @@ TEST(a_round_looks_at_a_part_of_many_slabs)
     destroy_empty(many);
 }
 
+/* As a thread that frees while it holds a lock of a layer above. */
+TEST(a_thread_that_holds_something_purges_nothing)
+{
+    unsigned before;
+
+    fill_for_decay();
+    before = resident_alone();
+    for (unsigned i = 0; i < 3; i++) {
+        now += 2 * slab_decay;
+        decay_enabled = true;
+        os_busy_enter();
+        while (decay_some(100, 100))
+            ;
+        os_busy_leave();
+        decay_enabled = false;
+    }
+    assert_int_equal(resident_alone(), before);
+    end();
+}
+
 TEST(no_decay_leaves_hollow_pages)
 {
     uint64_t decay = slab_decay;

@@ -267,10 +267,12 @@ static bool decay_node(struct slab_node *node, struct hollow_place *place)
 }
 
 /* Does a visit of a round of decay to the cache, which the caller holds. Returns true if the round
- * is over there. No lock is held. */
+ * is over there. Does nothing for a thread that holds a lock of a layer above, or is in a call of a
+ * function that replaces madvise(). */
 bool hollow_decay(struct prudence_cache *cache, struct hollow_place *place)
 {
-    if (!may_be_hollow(cache) || os_in_mapping_call || !load_relaxed(&slab_decay))
+    if (!may_be_hollow(cache) || !os_holds_nothing() || os_in_mapping_call ||
+        !load_relaxed(&slab_decay))
         return true;
     while (place->node < os_node_count()) {
         if (!decay_node(&cache->body->nodes[place->node], place))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+# What the findings share. Each sources this file first, and then is in a temporary folder, which goes when it ends.
+set -euo pipefail
+
+finding=$(basename "$0" .sh)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+leave_out() { # leave_out REASON: it cannot be shown here
+    echo "$finding: $1" >&2
+    exit 77
+}
+
+only_x86_64() {
+    [ "$(uname -m)" = x86_64 ] || leave_out "this is about x86-64"
+}
+
+unpack() { # unpack PACKAGE[=VERSION]...: Debian's packages, below root/
+    apt-get -qq download "$@" 2>download.log || { cat download.log >&2; exit 1; }
+    for package in *.deb; do
+        dpkg -x "$package" root
+    done
+}
+
+unpack_gdb() { # makes the command `debugger`, which has no settings of the user
+    unpack gdb=13.1-3 libbabeltrace1 libdebuginfod1 libipt2 libmpfr6 libpython3.11 libsource-highlight4v5 libxxhash0 libbpf1 \
+        libboost-regex1.74.0
+    debugger() {
+        LD_LIBRARY_PATH="$folder/root/usr/lib/x86_64-linux-gnu" root/usr/bin/gdb -nx -batch -data-directory "$folder/root/usr/share/gdb" "$@" 2>&1
+    }
+}
+
+expect() { # expect FOUND RIGHT
+    [ "$1" = "$2" ] && return
+    echo "$finding: this is no longer so" >&2
+    exit 1
+}

@@ -132,12 +132,13 @@ void object_settle(void)
     }
 }
 
-/* Does cache_owner_lines() for an object of this slab, which may be NULL. */
+/* Does cache_owner_lines() for an object of this slab, which may be NULL. Looks at nothing else
+ * where there are sequences. */
 static inline void *owner_lines(const struct slab *slab)
 {
-    return likely(slab) && likely(!slab->alone) && likely(!load_relaxed(&slab->extensions))
-               ? cache_owner_lines(slab->cache)
-               : NULL;
+    void *lines = likely(slab) ? cache_owner_lines(slab->cache) : NULL;
+
+    return unlikely(lines) && !slab->alone && !load_relaxed(&slab->extensions) ? lines : NULL;
 }
 
 /* Returns whether nested_end() took the object. The library itself names the cache wherever it

@@ -104,6 +104,12 @@ static unsigned run_find(struct region *region, unsigned pages, unsigned step)
     return REGION_PAGES;
 }
 
+static void *take_at(struct region *region, unsigned start, unsigned pages, unsigned *dirty)
+{
+    *dirty = pages_take(region, start, start + pages);
+    return region->base + start * OS_PAGE_SIZE;
+}
+
 #define DIRTY_LOOKS 8
 
 /* Takes a run with dirty pages, of one of the first regions that have any. */
@@ -116,10 +122,8 @@ static void *take_dirty(unsigned node, unsigned pages, unsigned step, unsigned *
          looks < DIRTY_LOOKS && (region = arena_find_dirty_from(node, &slot, pages)); looks++) {
         unsigned start = run_find(region, pages, step);
 
-        if (start < REGION_PAGES && bits_count_range(region->dirty, start, start + pages)) {
-            *dirty = pages_take(region, start, start + pages);
-            return region->base + start * OS_PAGE_SIZE;
-        }
+        if (start < REGION_PAGES && bits_count_range(region->dirty, start, start + pages))
+            return take_at(region, start, pages, dirty);
         slot++;
     }
     return NULL;
@@ -133,12 +137,9 @@ void *region_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
     if (run)
         return run;
     for (unsigned slot = 0; (region = arena_find(node, &slot, pages)); slot++) {
-        unsigned start = run_find(region, pages, step);
-
-        if (start == REGION_PAGES)
-            continue;
-        *dirty = pages_take(region, start, start + pages);
-        return region->base + start * OS_PAGE_SIZE;
+        run = region_take_in(region, pages, step, dirty);
+        if (run)
+            return run;
     }
     return NULL;
 }
@@ -147,10 +148,7 @@ void *region_take_in(struct region *region, unsigned pages, unsigned step, unsig
 {
     unsigned start = run_find(region, pages, step);
 
-    if (start == REGION_PAGES)
-        return NULL;
-    *dirty = pages_take(region, start, start + pages);
-    return region->base + start * OS_PAGE_SIZE;
+    return start < REGION_PAGES ? take_at(region, start, pages, dirty) : NULL;
 }
 
 unsigned region_take_all(struct region *region)

@@ -137,28 +137,37 @@ static uint64_t holes(const struct working_set *demand)
                    demand->taken + demand->taken_before);
 }
 
-/* Counts regret when clean pages were taken, because as many of them as were purged lately should
- * have been kept. */
+/* Takes up to `bytes` off *given, and returns how many. */
+static uint64_t take_off(uint64_t *given, uint64_t bytes)
+{
+    uint64_t taken = min_u64(bytes, *given);
+
+    *given -= taken;
+    return taken;
+}
+
+/* Returns how many of the clean pages that were taken should have been kept, which are as many as
+ * were purged lately. */
+static uint64_t regretted(uint64_t clean, uint64_t *given, uint64_t *given_before)
+{
+    uint64_t again = take_off(given, clean);
+
+    return again + take_off(given_before, clean - again);
+}
+
 static void regret(struct working_set *demand, uint64_t clean)
 {
-    uint64_t again = min_u64(clean, demand->given), before;
+    uint64_t more = regretted(clean, &demand->given, &demand->given_before);
 
-    demand->given -= again;
-    before = min_u64(clean - again, demand->given_before);
-    demand->given_before -= before;
-    demand->regret =
-        min_u64(demand->regret + again + before, max_u64(demand->peak, demand->peak_before));
+    demand->regret = min_u64(demand->regret + more, max_u64(demand->peak, demand->peak_before));
 }
 
 /* The same for pages that were purged beyond `spare`. */
 static void regret_season(uint64_t clean)
 {
-    uint64_t again = min_u64(clean, season.given), before;
+    uint64_t more = regretted(clean, &season.given, &season.given_before);
 
-    season.given -= again;
-    before = min_u64(clean - again, season.given_before);
-    season.given_before -= before;
-    season.regret = min_u64(season.regret + again + before, used_peak);
+    season.regret = min_u64(season.regret + more, used_peak);
 }
 
 /* Called when everything was purged, because memory is wanted elsewhere. */
@@ -225,9 +234,8 @@ void working_set_freed(enum page_kind kind, size_t bytes)
 /* A byte is regretted as one of a season, or as one of a window, which keeps holes, too. */
 void working_set_purged(enum page_kind kind, size_t bytes)
 {
-    uint64_t beyond = min_u64(bytes, season.owed);
+    uint64_t beyond = take_off(&season.owed, bytes);
 
-    season.owed -= beyond;
     season.given += beyond;
     kinds[kind].dirty -= bytes;
     kinds[kind].given += bytes - beyond;

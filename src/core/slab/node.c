@@ -573,7 +573,7 @@ unsigned node_take_selected(struct slab_node *node, bool any_slab, const struct 
     unsigned taken = 0;
 
     node_enter(node);
-    for (unsigned i = 0; i < (any_slab ? 4 : 1) && !taken; i++) {
+    for (unsigned i = 0; i < (any_slab ? sizeof lists / sizeof *lists : 1) && !taken; i++) {
         struct list *item;
 
         list_for_each(item, &node->lists[lists[i]])
@@ -600,7 +600,7 @@ void *node_take_one(struct slab_node *node, const struct node_filter *filter)
     void *object = NULL;
 
     node_enter(node);
-    for (unsigned i = 0; i < 4 && !object; i++) {
+    for (unsigned i = 0; i < sizeof lists / sizeof *lists && !object; i++) {
         unsigned looked_at = 0;
         struct list *item;
 

@@ -139,7 +139,8 @@ static bool decay_cache(struct prudence_cache *cache, unsigned *moves)
         return false;
     if (!OS_PURGES_WITHIN_SLABS)
         return true;
-    *moves -= *moves > 0;
+    if (*moves)
+        --*moves;
     return hollow_decay(cache, &place.hollow);
 }
 

@@ -82,10 +82,9 @@ static void visit_ring(struct cpu_cache *cpu, struct ring_haul *haul,
     }
 }
 
-/* Moves objects that `step` takes to slabs, until it takes none or all have left the ring. Returns
- * whether all have. */
-static bool drain_by(void (*step)(struct os_percpu_line *line, void *haul),
-                     struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
+/* Moves objects, or only safe ones, to slabs, until there are none or all have left the ring.
+ * Returns whether all have. */
+static bool drain_by(bool safe, struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
     struct ring_haul haul UNINITIALIZED;
@@ -95,11 +94,11 @@ static bool drain_by(void (*step)(struct os_percpu_line *line, void *haul),
     haul.taken = 1;
     while (haul.taken && left_in_ring(cpu, tail)) {
         os_in_flight_begin();
-        visit_ring(cpu, &haul, step);
-        if (haul.taken && step == take_any)
-            node_overflow(cache, haul.objects, haul.taken, haul.cookie);
-        else if (haul.taken)
+        visit_ring(cpu, &haul, safe ? take_safe_ones : take_any);
+        if (haul.taken && safe)
             node_flush(cache, haul.objects, haul.taken);
+        else if (haul.taken)
+            node_overflow(cache, haul.objects, haul.taken, haul.cookie);
         os_in_flight_end();
     }
     return !left_in_ring(cpu, tail);
@@ -108,10 +107,10 @@ static bool drain_by(void (*step)(struct os_percpu_line *line, void *haul),
 /* Moves objects, safe or not. If some stay, another thread owns the caches. */
 bool drain_ring(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
 {
-    return drain_by(take_any, cache, cpu_number, tail);
+    return drain_by(false, cache, cpu_number, tail);
 }
 
 bool drain_ring_safe(struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
 {
-    return drain_by(take_safe_ones, cache, cpu_number, tail);
+    return drain_by(true, cache, cpu_number, tail);
 }

@@ -228,10 +228,12 @@ static void send_idle_away(struct slab_node *node, struct hollow *hollow, unsign
         if (slab->solid || !slab->free)
             continue;
         *found = true;
-        if (!slab->idle)
+        if (!slab->idle) {
             slab->idle = true;
-        else if (!take_away(node, hollow, slab))
-            slab->solid = !(slab->idle = slab->latent > 0);
+        } else if (!take_away(node, hollow, slab)) {
+            slab->solid = slab->latent == 0; /* else it will soon change */
+            slab->idle = !slab->solid;
+        }
     }
     node->hollow_at = item != partial ? item : NULL;
 }

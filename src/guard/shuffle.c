@@ -2,8 +2,9 @@
 /*
  * Shuffled reuse. A freed object takes a random place among up to PLACES of the cache and CPU; the
  * object that was there leaves, and is free. So on average an object rests for as many frees as
- * there are places, and the last object freed is not the next one allocated. Deferred objects do
- * not rest here, because they have waited for their grace period.
+ * there are places, and the last object freed is not the next one allocated. What leaves is checked
+ * for writes after its free. Deferred objects do not rest here, because they have waited for their
+ * grace period.
  *
  * For the slab layer, a resting object is still allocated, so the slab stays.
  *
@@ -88,6 +89,15 @@ static void *exchange_place(void **place, void *object)
     return __atomic_exchange_n(place, object, __ATOMIC_ACQ_REL);
 }
 
+/* Checks the object here, because it may lie free for long, or on another CPU than its writer's. */
+static void shuffle_let_leave(void *object)
+{
+    struct slab *slab = slab_known(object);
+
+    instruments_check_zero(slab, object);
+    gate_put_kept(slab, object);
+}
+
 static bool shuffle_released(struct slab *slab, void *object, bool may_keep)
 {
     struct shelf *shelf = shelf_of(slab->cache);
@@ -99,7 +109,7 @@ static bool shuffle_released(struct slab *slab, void *object, bool may_keep)
         &shelf->objects[os_cpu_current() * shelf->places + shuffle_draw(shelf, shelf->places)],
         object);
     if (other)
-        gate_put_kept(slab_known(other), other);
+        shuffle_let_leave(other);
     return true;
 }
 
@@ -114,10 +124,8 @@ static void shuffle_flush(struct prudence_cache *cache)
             continue;
         os_in_flight_begin();
         object = exchange_place(&shelf->objects[i], NULL);
-        if (object) {
-            instruments_check_zero(slab_known(object), object);
-            gate_put_kept(slab_known(object), object);
-        }
+        if (object)
+            shuffle_let_leave(object);
         os_in_flight_end();
     }
 }

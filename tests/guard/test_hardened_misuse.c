@@ -117,6 +117,21 @@ static void written_after_free_at_exit(char *object)
     exit(4);
 }
 
+/* The object leaves its random place with a probability of 1 - (63/64)^3000, and nothing allocates
+ * it afterwards. */
+static void written_after_free_never_allocated(char *object)
+{
+    void *others[3000];
+
+    for (unsigned i = 0; i < 3000; i++)
+        others[i] = prudence_malloc(SIZE);
+    prudence_free(object);
+    object[SIZE - 1] = 1;
+    for (unsigned i = 0; i < 3000; i++)
+        prudence_free(others[i]);
+    _exit(4);
+}
+
 static void wrong_size(char *object)
 {
     prudence_free_sized(object, SIZE + 1);
@@ -137,6 +152,7 @@ TEST(are_reported)
         {underflow, SIZE, "underflow: the byte 1 before the 100-byte object"},
         {freed_twice, SIZE, "is already free"},
         {written_after_free, SIZE, "write after free: byte 99 of"},
+        {written_after_free_never_allocated, SIZE, "write after free: byte 99 of"},
         {written_after_free_at_exit, SIZE, "write after free: byte 99 of"},
         {wrong_size, SIZE, "has 100 bytes, and the size 101 is wrong"},
         {size_of_freed, SIZE, "is already free"},

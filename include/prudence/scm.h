@@ -47,13 +47,15 @@
  *    but ENOMEM is reported on standard error, too.
  *  - Misuse of pointers (foreign, interior, freed objects; an object that is freed or deferred
  *    while having dates) is reported and aborts the process. The library always sees that an object
- *    was freed under check=1, otherwise once the object is back in its slab.
+ *    was freed under check=1, otherwise if the object is back in its slab or among the last few
+ *    that were freed or deferred on the CPU.
  *  - Threads: a call works on the calling thread's clocks. Several threads may refresh an object at
  *    once, as long as the object cannot expire in between, because a date on the clock of the
  *    thread has not expired or because of global time.
  *  - Signals: not async-signal-safe. Costs: a refresh or lazy tick about ten nanoseconds, a refresh
  *    of an object that is short-term by this clock already about four, freeing one expired object
- *    about five.
+ *    about five. Where objects of a slab have dates, freeing another one by hand takes some ten
+ *    nanoseconds more, and so does its first date afterwards.
  *  - Thread exit: a thread takes part until the last round (the fourth) of destructors of
  *    thread-specific data. Destructors that follow the library's own in that round may refresh. The
  *    thread takes part during each such call; scm_register_thread and clocks are refused there with

@@ -71,9 +71,7 @@ static inline void date_end(struct scm_thread *self, struct slab *slab, union ex
             region_end_expired(self, slab, object);
             return;
         }
-        if (expiry_count_finalizer(word) == EXPIRY_COUNT_SUSPECT)
-            suspect_check(slab, object, "expiration");
-        else if (!finalizer_run(self, &expiry->word, object))
+        if (!finalizer_run(self, &expiry->word, object))
             return;
         store_relaxed(&expiry->word, 0u);
     }

@@ -55,18 +55,27 @@ union expiry_count {
     uint64_t both;
 };
 
+/* The word of a suspect, which has no date. */
+#define EXPIRY_SUSPECT ((uint32_t)EXPIRY_COUNT_SUSPECT << EXPIRY_COUNT_BITS)
+
+static inline bool expiry_count_is_suspect(uint32_t word)
+{
+    return word == EXPIRY_SUSPECT;
+}
+
 static inline void expiry_count_suspect(union expiry_count *expiry)
 {
-    store_relaxed(&expiry->word, (uint32_t)EXPIRY_COUNT_SUSPECT << EXPIRY_COUNT_BITS);
+    store_relaxed(&expiry->word, EXPIRY_SUSPECT);
 }
 
 /* --- suspects.c --- */
 /* Marks the objects that lie in CPUs' caches, in the new words of a slab before other threads see
  * them. */
 void suspects_mark(const struct slab *slab, union expiry_count *counts);
-/* Reports a suspect that is in a CPU's caches. `what` names the operation about to use the
- * object. */
-void suspect_check(const struct slab *slab, const void *object, const char *what);
+/* Reports a suspect that is not live, else makes it no suspect. `what` names the operation about to
+ * use the object. */
+void suspect_clear(const struct slab *slab, union expiry_count *expiry, const void *object,
+                   const char *what);
 
 /* Returns the words of a slab, making them if necessary, or NULL if there is no memory. */
 union expiry_count *expiry_counts_make(struct slab *slab);

@@ -64,7 +64,8 @@ int scm_set_finalizer(void *object, int number)
 {
     struct slab *slab = object_slab(object, "scm_set_finalizer");
     union expiry_count *counts;
-    uint32_t *place, word;
+    union expiry_count *expiry;
+    uint32_t word;
 
     if (number < -1 || number >= EXPIRY_COUNT_FINALIZERS ||
         (number >= 0 && !finalizer_of((unsigned)number + 1))) {
@@ -74,15 +75,16 @@ int scm_set_finalizer(void *object, int number)
     counts = expiry_counts_make(slab);
     if (!counts)
         return ENOMEM;
-    place = &counts[slab_index(slab, object)].word;
-    word = load_relaxed(place);
-    if (expiry_count_finalizer(word) == EXPIRY_COUNT_SUSPECT && !expiry_count_dates(word))
-        suspect_check(slab, object, "scm_set_finalizer");
+    expiry = &counts[slab_index(slab, object)];
+    word = load_relaxed(&expiry->word);
+    if (expiry_count_is_suspect(word))
+        suspect_clear(slab, expiry, object, "scm_set_finalizer");
     else if (!expiry_count_dates(word))
         misuse_check_live(slab, object, "scm_set_finalizer");
     /* Other threads may add and remove dates during this. */
-    while (!compare_exchange(
-        place, &word, expiry_count_dates(word) | (uint32_t)(number + 1) << EXPIRY_COUNT_BITS))
+    while (
+        !compare_exchange(&expiry->word, &word,
+                          expiry_count_dates(word) | (uint32_t)(number + 1) << EXPIRY_COUNT_BITS))
         ;
     return 0;
 }

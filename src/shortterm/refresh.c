@@ -48,10 +48,14 @@ static inline bool is_last(const struct page_list *list, const void *object)
 }
 
 /* Checks an object at the first date, if the slab has extensions or the object may be dead. */
-static __attribute__((noinline, cold)) void first_date(const struct scm_clock *clock,
-                                                       const struct slab *slab, void *object)
+static __attribute__((noinline)) void first_date(const struct scm_clock *clock,
+                                                 const struct slab *slab,
+                                                 union expiry_count *expiry, void *object)
 {
-    misuse_check_live(slab, object, refresh_name(clock));
+    if (expiry_count_is_suspect(load_relaxed(&expiry->word)))
+        suspect_clear(slab, expiry, object, refresh_name(clock));
+    else
+        misuse_check_live(slab, object, refresh_name(clock));
     annotate_held(slab, object);
 }
 
@@ -76,13 +80,14 @@ static inline uint64_t expiry_count_add(union expiry_count *expiry, uint32_t sta
 static inline int date_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date,
                            struct slab *slab, union expiry_count *expiry, void *object)
 {
-    uint32_t dates = expiry_count_dates(load_relaxed(&expiry->word));
+    uint32_t word = load_relaxed(&expiry->word), dates = expiry_count_dates(word);
     struct page *page;
     bool first;
 
-    if (!dates && unlikely(slab_may_be_dead(slab, (unsigned)(expiry - expiry_counts_in(slab)),
+    if (!dates && unlikely(expiry_count_is_suspect(word) ||
+                           slab_may_be_dead(slab, (unsigned)(expiry - expiry_counts_in(slab)),
                                             EXTENSION_BIT(EXPIRY_COUNTS_EXTENSION))))
-        first_date(clock, slab, object);
+        first_date(clock, slab, expiry, object);
     if (unlikely(dates) && is_last(&clock->ring[date & clock->mask], object))
         return 0;
     if (unlikely(dates >= EXPIRY_COUNT_MAX))

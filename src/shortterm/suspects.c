@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suspects are objects that may be free or deferred when the last date ends, because they were
- * refreshed after being freed.
+ * Suspects are objects that may be free or deferred when they get their first date.
  *
  * An object that was freed other than by a date, in a slab that has expiry counts, is marked as a
  * suspect. So is one that was in a CPU's caches when the counts were made. The mark stays when the
- * object is allocated again, because allocations are not watched. So when the last date of a
- * suspect ends, we search for the object. A slab knows all free objects in it; in CPUs' caches only
- * the newest objects are searched (slab/recent_frees.c).
+ * object is allocated again, because allocations are not watched. So when a suspect gets a date or
+ * a finalizer, we search for the object, and then it is no suspect. A slab knows all free objects
+ * in it; in CPUs' caches only the newest objects are searched (slab/recent_frees.c).
  *
  * An object that only dates free costs nothing. One that was freed otherwise before becoming
- * short-term again costs up to some hundred nanoseconds.
+ * short-term again costs some ten nanoseconds.
  */
 #include "shortterm/expiry_counts.h"
 #include "slab/latent_cache.h"
@@ -18,7 +17,7 @@
 #include "slab/recent_frees.h"
 
 #define MARKED_MOST 1024 /* most objects marked per stack or ring, once per slab */
-#define LOOKED_MOST 256
+#define LOOKED_MOST 16   /* newest objects of a stack or ring among which a suspect is searched */
 
 struct marking {
     struct recent_search search;
@@ -64,11 +63,14 @@ void suspects_mark(const struct slab *slab, union expiry_count *counts)
     recent_frees_look(slab->cache, &marking.search);
 }
 
-void suspect_check(const struct slab *slab, const void *object, const char *what)
+void suspect_clear(const struct slab *slab, union expiry_count *expiry, const void *object,
+                   const char *what)
 {
+    uint32_t word = EXPIRY_SUSPECT;
     bool latent;
 
     if (recent_frees_have(slab->cache, object, LOOKED_MOST, &latent))
         misuse_report_not_live(slab, object, latent, what);
     misuse_check_live(slab, object, what);
+    compare_exchange(&expiry->word, &word, 0u); /* unless another thread has given it a date */
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Refreshes objects and ticks; test_short_term.py counts the instructions. Nothing expires. With 0
- * dates the program allocates in a region instead. */
+ * dates the program allocates in a region instead, and with -1 it frees each object by hand and
+ * allocates it again before its date. */
 #include <stdlib.h>
 
 #include <prudence/prudence.h>
@@ -16,6 +17,16 @@ static int fill_region(int count)
     return 0;
 }
 
+static int free_by_hand(int count)
+{
+    for (int i = 0; i < count; i++) {
+        prudence_free(prudence_malloc(64));
+        if (scm_refresh(prudence_malloc(64), 4000))
+            return 1;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 0, dates = argc > 2 ? atoi(argv[2]) : 1;
@@ -23,6 +34,8 @@ int main(int argc, char **argv)
 
     if (!dates)
         return fill_region(count);
+    if (dates < 0)
+        return free_by_hand(count);
     for (int i = 0; i < count; i++)
         objects[i] = prudence_malloc(64);
     for (int date = 0; date < dates; date++)

@@ -126,12 +126,10 @@ static void refresh_when_dead(void *argument)
         dies(death, death->more[i]);
     scm_refresh(death->object, 1);
     os_report("not at the call");
-    ticks(3);
 }
 
-/* The object was freed or deferred, and is in a CPU's cache: found when the date ends, before
- * the object is handed out twice. */
-TEST(freed_objects_whose_date_ends, fresh)
+/* The object was freed or deferred, and is in a CPU's cache: found at its first date. */
+TEST(freed_objects_in_caches, fresh)
 {
     static const unsigned others[] = {0, 1, DEAD_MOST - 1};
     struct death death;
@@ -143,8 +141,9 @@ TEST(freed_objects_whose_date_ends, fresh)
         death.counts_first = i & 1;
         death.deferred = i & 2;
         death.others = others[i / 4];
-        expect_death(refresh_when_dead, &death, "not at the call", "expiration: ",
-                     death.deferred ? "is already deferred and not yet safe" : "is already free");
+        expect_death(refresh_when_dead, &death, "scm_refresh: ",
+                     death.deferred ? "is already deferred and not yet safe" : "is already free",
+                     NULL);
     }
     scm_free(death.object);
     for (unsigned i = 0; i < DEAD_MOST; i++)

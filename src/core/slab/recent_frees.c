@@ -59,16 +59,31 @@ struct object_search {
     bool latent;
 };
 
+static bool newest_have(void *const *end, unsigned count, const void *object)
+{
+    while (count--)
+        if (*--end == object)
+            return true;
+    return false;
+}
+
+static bool latent_have(const struct cpu_cache *cpu, unsigned count, const void *object)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (recent_latent(cpu, i) == object)
+            return true;
+    return false;
+}
+
 static void look_for_object(struct recent_search *search, const struct cpu_cache *cpu)
 {
     struct object_search *wanted = (struct object_search *)search;
-    unsigned count = (unsigned)min_size(latent_cache_count(cpu), wanted->most);
+    unsigned latent = latent_cache_count(cpu), free = stack_count(&cpu->line);
 
-    for (unsigned i = 0; i < count && !search->found; i++)
-        search->found = wanted->latent = recent_latent(cpu, i) == wanted->object;
-    count = (unsigned)min_size(stack_count(&cpu->line), wanted->most);
-    for (unsigned i = 0; i < count && !search->found; i++)
-        search->found = recent_free(cpu, i) == wanted->object;
+    wanted->latent = latent_have(cpu, (unsigned)min_size(latent, wanted->most), wanted->object);
+    search->found =
+        wanted->latent ||
+        newest_have(cpu->line.stack + free, (unsigned)min_size(free, wanted->most), wanted->object);
 }
 
 bool recent_frees_have(struct prudence_cache *cache, const void *object, unsigned most,

@@ -1,6 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 #include "draw.h"
 
+/* The public tool links its objects as trees, so none is smaller. */
+#define LEAST_ORIGINAL ((size_t)16)
+
+static void draw_original(const struct settings *settings, struct chance *chance, struct draw *draw)
+{
+    size_t size;
+
+    if (settings->max_size > settings->min_size)
+        draw->size_class =
+            (unsigned)chance_between(chance, settings->min_size, settings->max_size - 1);
+    if (settings->objects) {
+        draw->size_class = settings->min_size;
+        draw->liveness = settings->min_liveness;
+    }
+    size = settings->objects ? (size_t)1 << settings->min_size
+                             : draw_size(settings, draw->size_class, chance);
+    draw->size = size < LEAST_ORIGINAL ? LEAST_ORIGINAL : size;
+    draw->shared_once = settings->shared && chance_percent(chance, settings->share_ratio);
+}
+
+struct draw draw_round(const struct settings *settings, struct chance *chance)
+{
+    struct draw draw = {.size = 0};
+
+    draw.size_class = (unsigned)chance_between(chance, settings->min_size, settings->max_size);
+    draw.liveness = chance_between(chance, settings->min_liveness, settings->max_liveness);
+    draw.tree = chance_percent(chance, settings->tree_share);
+    if (settings->original)
+        draw_original(settings, chance, &draw);
+    return draw;
+}
+
 uint64_t objects_of(const struct settings *settings, const struct draw *draw)
 {
     uint64_t size_impact = settings->max_size - draw->size_class + 1;
@@ -10,6 +42,7 @@ uint64_t objects_of(const struct settings *settings, const struct draw *draw)
 
     if (settings->objects)
         return settings->objects;
-    objects /= settings->threads * settings->max_liveness;
+    if (!settings->original)
+        objects /= settings->threads * settings->max_liveness;
     return objects > UINT64_MAX ? UINT64_MAX : (uint64_t)objects;
 }

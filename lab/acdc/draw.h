@@ -7,7 +7,13 @@
  *      ----------------------------------------------------------------------------   rounded down
  *                              threads * max_liveness
  *
- * so small and short-lived objects are many. The draws follow from the seed and the thread's
+ * so small and short-lived objects are many. Each object draws a size of the class.
+ *
+ * With --original a round follows the public tool instead: the number has no divisor, all objects
+ * have one size, the largest class is not drawn, and the round is shared as a whole or not at all.
+ * Then --objects gives all rounds that many objects of the least size and liveness.
+ *
+ * The draws follow from the seed and the thread's
  * number, and from nothing that other threads do, so a thread allocates the same in every run.
  */
 #ifndef ACDC_DRAW_H
@@ -60,29 +66,26 @@ static inline struct chance chance_seed(uint64_t seed, uint64_t stream)
     return (struct chance){.state = mix(mix(seed) + stream)};
 }
 
-/* One round's draw. Sizes are drawn after it, one for each object. */
+/* One round's draw. */
 struct draw {
     unsigned size_class;
     uint64_t liveness;
     bool tree;
+    size_t size;      /* of all objects; 0: each draws one */
+    bool shared_once; /* original: the whole round is shared */
 };
 
-static inline struct draw draw_round(const struct settings *settings, struct chance *chance)
-{
-    struct draw draw;
-
-    draw.size_class = (unsigned)chance_between(chance, settings->min_size, settings->max_size);
-    draw.liveness = chance_between(chance, settings->min_liveness, settings->max_liveness);
-    draw.tree = chance_percent(chance, settings->tree_share);
-    return draw;
-}
+struct draw draw_round(const struct settings *settings, struct chance *chance);
 
 /* Returns the formula's number, or --objects. Saturates. */
 uint64_t objects_of(const struct settings *settings, const struct draw *draw);
 
-/* Returns how many of these objects are shared: the share ratio's percentage, rounded down. */
-static inline uint64_t shared_of(const struct settings *settings, uint64_t objects)
+/* Returns how many of a round's objects are shared: the share ratio's percentage, rounded down. */
+static inline uint64_t shared_of(const struct settings *settings, const struct draw *draw,
+                                 uint64_t objects)
 {
+    if (settings->original)
+        return draw->shared_once ? objects : 0;
     return settings->shared ? objects * settings->share_ratio / 100 : 0;
 }
 
@@ -96,13 +99,16 @@ static inline size_t draw_size(const struct settings *settings, unsigned size_cl
 
 /*
  * Returns the liveness that a receiver gives to a shared group: uniform, like its own draws, but
- * from the group's seed, so that it does not depend on when the receiver sees the group.
+ * from the group's seed, so that it does not depend on when the receiver sees the group. With
+ * --original the seed is the round's liveness, for all receivers.
  */
 static inline uint64_t draw_received_liveness(const struct settings *settings, uint64_t group_seed,
                                               unsigned receiver)
 {
     struct chance chance = chance_seed(group_seed, receiver);
 
+    if (settings->original)
+        return group_seed;
     return chance_between(&chance, settings->min_liveness, settings->max_liveness);
 }
 

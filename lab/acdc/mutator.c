@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE 64
+#include "touch.h"
 
 static void count(uint64_t *counter, uint64_t more)
 {
@@ -59,13 +59,6 @@ static void stop(struct mutator *mutator)
     pace_stop(&mutator->run->pace);
 }
 
-/* Touches all lines of a new object, as a program does, so that they become resident. */
-static void fill(const struct object *object)
-{
-    for (size_t at = 0; at < object->size; at += LINE)
-        __atomic_store_n((char *)object->memory + at, 1, __ATOMIC_RELAXED);
-}
-
 static void think(struct mutator *mutator)
 {
     for (uint64_t i = 0; i < mutator->settings->think; i++)
@@ -74,13 +67,14 @@ static void think(struct mutator *mutator)
 
 /* ----------------------------------------------------------------------------------- allocating */
 
-static bool allocate_object(struct mutator *mutator, unsigned size_class, struct object *object)
+static bool allocate_object(struct mutator *mutator, const struct draw *draw, struct object *object)
 {
-    object->size = draw_size(mutator->settings, size_class, &mutator->chance);
+    object->size =
+        draw->size ? draw->size : draw_size(mutator->settings, draw->size_class, &mutator->chance);
     MEASURED(mutator, OP_ALLOCATE, object->memory = mutator->model->allocate(object->size));
     if (!object->memory)
         return false;
-    fill(object);
+    touch_all(mutator->settings, object);
     think(mutator);
     return true;
 }
@@ -109,7 +103,7 @@ static struct group *allocate_group(struct mutator *mutator, const struct draw *
     while (group->count < objects) {
         struct object *object = &group->object[group->count];
 
-        if (!allocate_object(mutator, draw->size_class, object)) {
+        if (!allocate_object(mutator, draw, object)) {
             stop(mutator);
             break;
         }
@@ -168,13 +162,13 @@ static void drop_reference(struct group *group)
  * Puts into our own inbox last: its reference keeps the group while we still look at it, and only
  * we close it.
  */
-static void share(struct mutator *mutator, struct group *group)
+static void share(struct mutator *mutator, struct group *group, const struct draw *draw)
 {
     unsigned wanted = receivers(mutator->settings);
 
     group->shared = true;
     group->references = group->receivers = wanted;
-    group->seed = chance_next(&mutator->chance);
+    group->seed = mutator->settings->original ? draw->liveness : chance_next(&mutator->chance);
     for (unsigned i = 1; i <= wanted; i++) {
         unsigned position = i % wanted, receiver = draw_receiver(mutator, position);
         struct holding *holding = hold(mutator, group, position);
@@ -211,23 +205,6 @@ static void receive(struct mutator *mutator, bool close)
 
 /* ------------------------------------------------------------------------------------ accessing */
 
-static void read_object(const struct object *object)
-{
-    for (size_t at = 0; at < object->size; at += LINE)
-        (void)__atomic_load_n((char *)object->memory + at, __ATOMIC_RELAXED);
-}
-
-static void write_object(const struct object *object, unsigned iterations)
-{
-    for (size_t at = 0; at < object->size; at += LINE) {
-        char *byte = (char *)object->memory + at;
-
-        for (unsigned i = 0; i < iterations; i++)
-            __atomic_store_n(byte, (char)(__atomic_load_n(byte, __ATOMIC_RELAXED) + 1),
-                             __ATOMIC_RELAXED);
-    }
-}
-
 /* With false sharing the receivers own the objects of a group in turn. */
 static bool is_mine(const struct settings *settings, const struct holding *holding, size_t at)
 {
@@ -247,9 +224,9 @@ static void visit(struct mutator *mutator, const struct holding *holding)
         mutator->reads++;
         if (share_of(&mutator->written_so_far, settings->write_ratio)) {
             mutator->writes++;
-            write_object(&group->object[at], settings->write_iterations);
+            touch_write(&group->object[at], settings->write_iterations);
         } else {
-            read_object(&group->object[at]);
+            touch_read(settings, &group->object[at]);
         }
     }
 }
@@ -283,6 +260,14 @@ static void access_ring(struct mutator *mutator, struct holding **ring)
                 access_group(mutator, holding);
         }
     }
+}
+
+static void access_all(struct mutator *mutator)
+{
+    if (!mutator->settings->access)
+        return;
+    access_ring(mutator, mutator->local);
+    access_ring(mutator, mutator->shared);
 }
 
 /* -------------------------------------------------------------------------------------- freeing */
@@ -397,10 +382,8 @@ static void advance_time(struct mutator *mutator)
     bool shared = mutator->settings->shared;
 
     receive(mutator, false);
-    if (mutator->settings->access) {
-        access_ring(mutator, mutator->local);
-        access_ring(mutator, mutator->shared);
-    }
+    if (!mutator->settings->original)
+        access_all(mutator);
     if (model->expires) {
         refresh_ring(mutator, mutator->local);
         MEASURED_ALWAYS(mutator, OP_TICK, model->tick());
@@ -423,7 +406,7 @@ static uint64_t allocate_objects(struct mutator *mutator)
     const struct settings *settings = mutator->settings;
     uint64_t before = mutator->counters.allocated_bytes;
     struct draw draw = draw_round(settings, &mutator->chance);
-    uint64_t objects = objects_of(settings, &draw), sharing = shared_of(settings, objects);
+    uint64_t objects = objects_of(settings, &draw), sharing = shared_of(settings, &draw, objects);
     struct group *group;
     struct holding *holding;
 
@@ -432,7 +415,7 @@ static uint64_t allocate_objects(struct mutator *mutator)
     if (sharing) {
         group = allocate_group(mutator, &draw, sharing);
         if (group)
-            share(mutator, group);
+            share(mutator, group, &draw);
         mutator->shared_objects += sharing;
     }
     if (objects > sharing) {
@@ -451,6 +434,8 @@ static void work(struct mutator *mutator)
     while (mutator->time < mutator->settings->duration && !pace_stopped(&mutator->run->pace)) {
         receive(mutator, false);
         bytes += allocate_objects(mutator);
+        if (mutator->settings->original)
+            access_all(mutator);
         if (bytes >= mutator->settings->time_quantum) {
             advance_time(mutator);
             bytes = 0;

@@ -19,6 +19,7 @@ enum {
     KEY_COLLECTION,
     KEY_MULTIPLIER,
     KEY_THINK,
+    KEY_ORIGINAL,
     KEY_TIMED,
     KEY_SAMPLES,
     KEY_PIN,
@@ -58,6 +59,10 @@ static const struct argp_option all_options[] = {
     {"deallocation-delay", 'D', "TICKS", 0, "From the last access to the free (0)", 3},
     {"multiplier", KEY_MULTIPLIER, "N", 0, "Of the number of objects in a round (1)", 3},
     {"objects", 'F', "N", 0, "Objects in each round, instead of the formula's number", 3},
+    {"original", KEY_ORIGINAL, NULL, 0,
+     "The rules of the public tool: one size a round, no divisor in the formula, accesses after "
+     "each round, rounds shared as a whole",
+     3},
     {"list-share", 'q', "PERCENT", 0, "Groups that are lists (100)", 3},
     {"tree-share", 'b', "PERCENT", 0, "Groups that are trees (0)", 3},
     {"think", KEY_THINK, "N", 0, "Logarithms computed after each allocation (0)", 3},
@@ -190,6 +195,9 @@ static bool parse_objects(int key, const char *text, struct argp_state *state,
     case 'F':
         settings->objects = argument_number(state, key, text, 1, MOST_OBJECTS);
         return true;
+    case KEY_ORIGINAL:
+        settings->original = true;
+        return true;
     case 'q':
         parsing->list_share = percent(state, key, text);
         return true;
@@ -299,10 +307,12 @@ static void check_needs(struct argp_state *state, const struct given *given,
     needs(state, given, KEY_RECLAIMER, deferred, "--model deferred");
     needs(state, given, KEY_DEFERRED_SHARE, deferred, "--model deferred");
     needs(state, given, KEY_COLLECTION, settings->model == MODEL_SHORT_TERM, "--model short-term");
-    needs(state, given, 'w', settings->access, "--access");
-    needs(state, given, 'i', settings->access, "--access");
-    needs(state, given, 'R', settings->shared, "--shared");
-    needs(state, given, 'T', settings->shared, "--shared");
+    if (!settings->original) { /* scripts for the public tool set these without their switch */
+        needs(state, given, 'w', settings->access, "--access");
+        needs(state, given, 'i', settings->access, "--access");
+        needs(state, given, 'R', settings->shared, "--shared");
+        needs(state, given, 'T', settings->shared, "--shared");
+    }
     if (given->key['v'] && given->key['Q'])
         argp_error(state, "--verbose and --quiet: only one of them can be");
     needs(state, given, 'f', settings->shared && settings->access, "--shared and --access");

@@ -28,12 +28,12 @@ static json_t *settings_json(const struct settings *settings)
         (json_int_t)settings->multiplier, "objects", (json_int_t)settings->objects, "tree_share",
         settings->tree_share, "access", settings->access, "shared", settings->shared, "seed",
         (json_int_t)settings->seed);
-    json_t *more = json_pack("{s:i, s:i, s:b, s:i, s:i, s:I, s:I, s:b}", "write_ratio",
-                             settings->write_ratio, "write_iterations", settings->write_iterations,
-                             "false_sharing", settings->false_sharing, "share_ratio",
-                             settings->shared ? settings->share_ratio : 0, "receiver_ratio",
-                             settings->receiver_ratio, "think", (json_int_t)settings->think,
-                             "timed", (json_int_t)settings->timed, "pinned", settings->pinned);
+    json_t *more = json_pack(
+        "{s:i, s:i, s:b, s:i, s:i, s:I, s:I, s:b, s:b}", "write_ratio", settings->write_ratio,
+        "write_iterations", settings->write_iterations, "false_sharing", settings->false_sharing,
+        "share_ratio", settings->shared ? settings->share_ratio : 0, "receiver_ratio",
+        settings->receiver_ratio, "think", (json_int_t)settings->think, "timed",
+        (json_int_t)settings->timed, "pinned", settings->pinned, "original", settings->original);
 
     json_object_update_new(json, more);
     if (settings->label)

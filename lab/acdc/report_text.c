@@ -33,6 +33,8 @@ static void print_settings(const struct settings *settings, FILE *file)
             (unsigned long long)settings->max_liveness);
     if (settings->deallocation_delay)
         fprintf(file, ", delay %llu", (unsigned long long)settings->deallocation_delay);
+    if (settings->original)
+        fputs("; rules of the public tool", file);
     if (settings->shared)
         fprintf(file, "; %u %% shared by %u of %u", settings->share_ratio, receivers(settings),
                 settings->threads);

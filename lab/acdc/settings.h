@@ -36,6 +36,7 @@ struct settings {
     uint64_t max_drift; /* ticks that a thread may be ahead of the slowest, or ANY_DRIFT */
     uint64_t multiplier;
     uint64_t objects;    /* number in each round; 0: use the formula */
+    bool original;       /* rules of the public tool (draw.h), not of the thesis */
     unsigned tree_share; /* percent of the groups; the others are lists */
     bool access, false_sharing;
     unsigned write_ratio, write_iterations;
@@ -59,9 +60,14 @@ static inline uint64_t longest_lifetime(const struct settings *settings)
 }
 
 /* Returns how many threads get a reference to each shared object: its own, and a share of the
- * others. */
+ * others. The public tool takes the share of all threads. */
 static inline unsigned receivers(const struct settings *settings)
 {
+    if (settings->original) {
+        unsigned share = settings->threads * settings->receiver_ratio / 100;
+
+        return share ? share : 1;
+    }
     return 1 + (settings->threads - 1) * settings->receiver_ratio / 100;
 }
 

@@ -219,6 +219,13 @@ class Refused(unittest.TestCase):
                 ("only one of them can be -", "--json=-", "--csv=-")):
             self.refused(text, *options)
 
+    def test_scripts_for_the_public_tool(self):
+        run = measure("--original", "-a", "-d20", "-w20", "-i2", "-R30", "-T50", "-F50", "-s6", "-l3")
+        self.assertEqual(run["counts"]["shared_objects"], 0)
+        self.assertEqual(run["counts"]["allocated_bytes"], 64 * run["counts"]["allocated_objects"])
+        self.assertTrue(run["settings"]["original"])
+        self.assertFalse(measure("-d1")["settings"]["original"])
+
     def test_what_the_old_tool_divided_by(self):
         """Duration twice the liveness, and no receivers."""
         run = measure("-d20", "-L10", "-O", "-T0", "-n2")

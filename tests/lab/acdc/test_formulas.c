@@ -49,13 +49,14 @@ TEST(it_saturates)
 TEST(shares)
 {
     struct settings settings = thesis(8);
+    struct draw draw = {.size = 0};
 
-    assert_int_equal(shared_of(&settings, 1000), 0);
+    assert_int_equal(shared_of(&settings, &draw, 1000), 0);
     settings.shared = true;
     settings.share_ratio = 20;
-    assert_int_equal(shared_of(&settings, 1000), 200);
-    assert_int_equal(shared_of(&settings, 9), 1);
-    assert_int_equal(shared_of(&settings, 4), 0);
+    assert_int_equal(shared_of(&settings, &draw, 1000), 200);
+    assert_int_equal(shared_of(&settings, &draw, 9), 1);
+    assert_int_equal(shared_of(&settings, &draw, 4), 0);
     assert_int_equal(receivers(&settings), 8);
     settings.receiver_ratio = 50;
     assert_int_equal(receivers(&settings), 4);
@@ -113,6 +114,84 @@ TEST(draws_are_uniform)
     check_uniform(livenesses, 10, DRAWS);
     check_uniform(trees, 2, DRAWS);
     check_uniform(received, 10, DRAWS);
+}
+
+static struct settings public_tool(void)
+{
+    struct settings settings = thesis(4);
+
+    settings.original = true;
+    return settings;
+}
+
+/* Worked out by hand from the formula in the public tool's distribution.c. */
+TEST(original_number_of_objects)
+{
+    struct settings settings = public_tool();
+
+    assert_int_equal(objects(&settings, 3, 1), 14 * 14 * 10 * 10);
+    assert_int_equal(objects(&settings, 15, 10), 4);
+}
+
+TEST(original_rounds_have_one_size)
+{
+    struct settings settings = public_tool();
+    struct chance chance = chance_seed(1, 0);
+    uint64_t classes[13] = {0};
+
+    settings.min_size = 2;
+    for (unsigned i = 0; i < DRAWS; i++) {
+        struct draw draw = draw_round(&settings, &chance);
+
+        if (draw.size_class >= 3)
+            classes[draw.size_class - 3]++;
+        if (draw.size_class >= 4)
+            assert_in_range(draw.size, 1u << draw.size_class, (2u << draw.size_class) - 1);
+        else
+            assert_int_equal(draw.size, 16);
+    }
+    check_uniform(classes, 13, DRAWS / 14 * 13);
+}
+
+TEST(original_fixed_number)
+{
+    struct settings settings = public_tool();
+    struct chance chance = chance_seed(1, 0);
+
+    settings.objects = 7;
+    settings.min_size = 5;
+    settings.min_liveness = 2;
+    for (unsigned i = 0; i < 100; i++) {
+        struct draw draw = draw_round(&settings, &chance);
+
+        assert_int_equal(draw.size, 32);
+        assert_int_equal(draw.size_class, 5);
+        assert_int_equal(draw.liveness, 2);
+        assert_int_equal(objects_of(&settings, &draw), 7);
+    }
+}
+
+TEST(original_rounds_are_shared_as_a_whole)
+{
+    struct settings settings = public_tool();
+    struct chance chance = chance_seed(1, 0);
+    uint64_t shared[2] = {0};
+
+    settings.shared = true;
+    settings.share_ratio = 50;
+    for (unsigned i = 0; i < DRAWS; i++) {
+        struct draw draw = draw_round(&settings, &chance);
+        uint64_t sharing = shared_of(&settings, &draw, 10);
+
+        assert_true(sharing == 0 || sharing == 10);
+        shared[sharing == 10]++;
+    }
+    check_uniform(shared, 2, DRAWS);
+    settings.receiver_ratio = 50;
+    assert_int_equal(receivers(&settings), 2);
+    settings.receiver_ratio = 10;
+    assert_int_equal(receivers(&settings), 1);
+    assert_int_equal(draw_received_liveness(&settings, 6, 3), 6);
 }
 
 /* Threads of one seed, and one thread of two seeds, draw differently. */

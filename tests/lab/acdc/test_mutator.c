@@ -339,4 +339,36 @@ TEST(writes_are_the_ratio_of_accesses, setup, teardown)
     assert_int_equal(result.writes, result.reads * 37 / 100);
 }
 
+/* Three rounds of ten objects: after each one, all objects so far are accessed. */
+TEST(original_accesses_follow_each_round, setup, teardown)
+{
+    settings.original = true;
+    settings.access = true;
+    settings.objects = 10;
+    settings.min_size = 5;
+    settings.min_liveness = 5;
+    settings.time_quantum = 3 * 10 * 32;
+    settings.duration = 1;
+    run_it(&explicit_model);
+    assert_int_equal(result.allocated_bytes, settings.time_quantum);
+    assert_int_equal(result.reads, 10 * (1 + 2 + 3));
+    all_came_back();
+}
+
+/* Two of the four threads receive a round that is shared. */
+TEST(original_rounds_are_shared_as_a_whole, setup, teardown)
+{
+    settings.original = true;
+    settings.threads = 4;
+    settings.duration = 20;
+    settings.time_quantum = 16384;
+    settings.shared = true;
+    settings.share_ratio = 50;
+    settings.receiver_ratio = 50;
+    run_it(&shared_model);
+    all_came_back();
+    assert_in_range(result.shared_objects, 1, result.allocated_objects - 1);
+    assert_in_range(result.received_objects, result.shared_objects, 2 * result.shared_objects);
+}
+
 SUITE()

@@ -18,6 +18,7 @@ REFRESH = ("refresh", "global_refresh", "tick", "global_tick")
 MALLOC = ("allocate", "free", "defer")
 OPERATIONS = (*REFRESH, *MALLOC, "held_bytes")  # calls are timed, which takes time: throughput says nothing
 THROUGHPUT = ("seconds", "bytes_per_cpu_second")
+MEMORY = ("bytes_per_cpu_second", "resident_bytes")
 TICKS = ("tick", "global_tick")  # few: one interrupted call in a hundred is left out, not in a thousand
 
 DEFAULTS = {"--threads": 1, "--duration": 100, "--time-quantum": 1 << 18}  # acdc's own
@@ -139,6 +140,10 @@ def experiments(short, cpus):
         ("persistent", "short-term", "deferred"), THROUGHPUT,
         [*sizes(12), *sharing(10), "--threads=1", f"--duration={60 if short else 100}", f"--time-quantum={'2^16' if short else '2^20'}", "--timed=0"],
         "time", {"all": []})
+    yield Experiment(
+        "original", "Throughput and memory by the rules of the public tool", "none: the public tool's own options",
+        ("persistent",), MEMORY, ["--original", f"--duration={60 if short else 300}", "--timed=0"],
+        "deallocation delay, ticks", {delay: [f"--deallocation-delay={delay}"] for delay in (0, 10)})
 
 
 def ticks_of(power, ticks):

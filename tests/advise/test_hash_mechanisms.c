@@ -99,6 +99,71 @@ TEST(each_mechanism_keeps_its_table_whole)
     }
 }
 
+/* Two members: each is in a bucket at the same time as the other, and the first stays there until
+ * the other has done some operations. */
+static struct worker pair[2];
+static bool first_is_inside;
+enum { DONE_BESIDE = 8 };
+
+static bool may_go_on(const struct crew_member *self)
+{
+    if (self->number)
+        return __atomic_load_n(&first_is_inside, __ATOMIC_RELAXED);
+    return __atomic_load_n(&pair[1].member.done, __ATOMIC_RELAXED) >= DONE_BESIDE;
+}
+
+static void meet_the_other(struct crew_member *self)
+{
+    if (self->number == 0)
+        __atomic_store_n(&first_is_inside, true, __ATOMIC_RELAXED);
+    while (!may_go_on(self))
+        sched_yield();
+}
+
+static void *work_a_little(void *argument)
+{
+    struct worker *self = argument;
+
+    self->mechanism->work_checked(&self->member, 1);
+    return NULL;
+}
+
+/* Ends by SIGALRM if one keeps the other out. Of 4,096 buckets none is used by both so early. */
+static void stay_in_a_bucket(const char *name)
+{
+    hash_load = (struct hash_load){.threads = 2, .buckets = 4096};
+    hash_load.pairs_below = hash_pairs_below(1);
+    hash_prepare(mechanism_named(name));
+    hash_pause = meet_the_other;
+    for (unsigned i = 0; i < 2; i++) {
+        pair[i].mechanism = mechanism_named(name);
+        crew_member_init(&pair[i].member, i);
+    }
+    if (pthread_create(&pair[0].member.thread, NULL, work_a_little, &pair[0]) ||
+        pthread_create(&pair[1].member.thread, NULL, work, (pair[1].checked = true, &pair[1])))
+        abort();
+    alarm(60);
+    pthread_join(pair[0].member.thread, NULL);
+    _exit(EXIT_SUCCESS);
+}
+
+TEST(a_lock_of_a_bucket_keeps_nobody_out_of_others)
+{
+    static const char *const names[] = {"bkt", "bktcl", "bktrw"};
+
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        int status;
+        pid_t child = fork();
+
+        assert_true(child >= 0);
+        if (child == 0)
+            stay_in_a_bucket(names[i]);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (status)
+            fail_msg("%s: one that is in its bucket keeps others out", names[i]);
+    }
+}
+
 TEST(grace_periods_may_be_driven_by_the_load)
 {
     assert_int_equal(status_of("rcu", 0.5, 10, true), 0);

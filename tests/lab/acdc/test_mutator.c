@@ -9,6 +9,7 @@
  */
 #include "support/slab_test.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -32,6 +33,7 @@ static char *memory;
 static struct state *state_of;
 static unsigned allocated;
 static uint64_t ticks, global_ticks, refreshes, last_accessed;
+static double thoughts; /* what the thread must compute after its allocations */
 static bool fails;
 
 static uint64_t now(void)
@@ -53,6 +55,8 @@ static void *allocate(size_t size)
         return NULL;
     if (settings.threads == 1)
         state_of[number].allocated_at = now();
+    for (uint64_t i = 0; i < settings.think; i++)
+        thoughts += log(2.0 + (double)(now() + i));
     return memory + (size_t)number * OBJECT_ROOM;
 }
 
@@ -199,6 +203,7 @@ static int setup(void **state)
     state_of = calloc(MOST_LIVE, sizeof *state_of);
     allocated = 0;
     ticks = global_ticks = refreshes = last_accessed = 0;
+    thoughts = 0;
     fails = false;
     settings_defaults(&settings);
     settings.max_size = 6;
@@ -328,6 +333,14 @@ TEST(running_out_of_memory_is_said, setup, teardown)
     run_it(&explicit_model);
     assert_true(result.out_of_memory);
     assert_int_equal(result.allocated_objects, 1000);
+}
+
+TEST(thinking_computes_logarithms_after_each_allocation, setup, teardown)
+{
+    settings.think = 3;
+    run_it(&explicit_model);
+    assert_true(thoughts > 0);
+    assert_true(run.mutator[0].thought == thoughts);
 }
 
 TEST(writes_are_the_ratio_of_accesses, setup, teardown)

@@ -182,6 +182,31 @@ class Latent(unittest.TestCase):
         self.assertGreater(places["defer_rcu"]["most_ns"], 0)  # a queue has room for fewer
         self.assertGreater(one["sleeps"]["calls"], 1)
 
+    def test_sees_what_tables_and_workers_wait_for(self):
+        program = self.compile_text("tables", """
+            #include <stdlib.h>
+            #include <urcu.h>
+            #include <urcu/rculfhash.h>
+            int main(void) {
+                struct cds_lfht *table;
+                struct call_rcu_data *worker = create_call_rcu_data(0, -1);
+                rcu_register_thread();
+                table = cds_lfht_new(1024, 1, 0, 0, NULL);
+                cds_lfht_resize(table, 1); /* waits for readers of the buckets */
+                if (cds_lfht_destroy(table, NULL))
+                    abort();
+                call_rcu_data_free(worker);
+                create_all_cpu_call_rcu_data(0);
+                free_all_cpu_call_rcu_data();
+                rcu_unregister_thread();
+                return 0;
+            }""", "-DRCU_MEMBARRIER", "-lurcu", "-lurcu-common", "-lurcu-cds")
+        self.latent(program)
+        one, = self.found()
+        self.assertEqual({place["function"]: (place["calls"], place["place"]) for place in one["places"]},
+                         dict.fromkeys(("lfht_resize", "lfht_destroy", "call_rcu_d_free", "free_all_cpu_c."), (1, "main")))
+        self.assertEqual(one["sleeps"]["calls"], 4)
+
     def exported(self, path):
         """Names of functions."""
         said = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout

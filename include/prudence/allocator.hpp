@@ -173,6 +173,9 @@ template <class T> class allocator
     {
         T *memory = allocate(count);
 
+#if defined(__GNUC__)
+        __asm__("" : "+r"(memory)); // else the compiler's checks know `count` objects only
+#endif
         return {memory, prudence_usable_size(memory) / sizeof(T)};
     }
 #endif

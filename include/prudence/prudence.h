@@ -63,14 +63,35 @@ extern "C" {
 #define PRUDENCE_NOPLT
 #endif
 
+/*
+ * What compilers may check, as of malloc (ADR 177): a result that must be used, the numbers of the
+ * arguments that are a size (or two that are multiplied) and an alignment, and for GCC what frees
+ * at once.
+ */
 #if defined(__GNUC__)
-#define PRUDENCE_API    __attribute__((visibility("default")))
-#define PRUDENCE_MALLOC __attribute__((malloc, warn_unused_result))
-#define PRUDENCE_KEEP   __attribute__((warn_unused_result))
+#define PRUDENCE_API          __attribute__((visibility("default")))
+#define PRUDENCE_KEEP         __attribute__((warn_unused_result))
+#define PRUDENCE_SIZE1        __attribute__((alloc_size(1)))
+#define PRUDENCE_SIZE2        __attribute__((alloc_size(2)))
+#define PRUDENCE_SIZE12       __attribute__((alloc_size(1, 2)))
+#define PRUDENCE_ALIGN1_SIZE2 __attribute__((alloc_align(1), alloc_size(2)))
+#define PRUDENCE_ALIGN2_SIZE3 __attribute__((alloc_align(2), alloc_size(3)))
 #else
 #define PRUDENCE_API
-#define PRUDENCE_MALLOC
 #define PRUDENCE_KEEP
+#define PRUDENCE_SIZE1
+#define PRUDENCE_SIZE2
+#define PRUDENCE_SIZE12
+#define PRUDENCE_ALIGN1_SIZE2
+#define PRUDENCE_ALIGN2_SIZE3
+#endif
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define PRUDENCE_MALLOC                                                                            \
+    __attribute__((malloc, malloc(prudence_free), malloc(prudence_free_sized), warn_unused_result))
+#elif defined(__GNUC__)
+#define PRUDENCE_MALLOC __attribute__((malloc, warn_unused_result))
+#else
+#define PRUDENCE_MALLOC
 #endif
 
 struct prudence_cache;
@@ -80,43 +101,6 @@ struct prudence_domain;
 PRUDENCE_API const char *prudence_version(void);
 
 /* ------------------------------------------------------------------------- objects of any size */
-
-/*
- * Allocates `size` bytes, aligned for any type (16 bytes), with undefined contents. A size of 0
- * gives a unique pointer that must be freed. Returns NULL with errno ENOMEM when neither the system
- * nor the option `limit` allows more memory, even after a grace period (paper, section 4.2,
- * "Handling memory pressure"). Cost: a few nanoseconds while the object cache has an object.
- */
-PRUDENCE_API PRUDENCE_NOPLT PRUDENCE_MALLOC void *prudence_malloc(size_t size);
-
-/*
- * Works like prudence_malloc(count * size) and zeroes the memory. ENOMEM if the product overflows.
- */
-PRUDENCE_API PRUDENCE_MALLOC void *prudence_calloc(size_t count, size_t size);
-
-/*
- * Changes the size of `object` to `size` bytes and moves the object if necessary. The contents are
- * kept up to the smaller of both sizes. realloc(NULL, n) allocates. A size of 0 does not free, but
- * gives a block of size 0. On failure returns NULL with errno ENOMEM and leaves the old object
- * untouched.
- */
-PRUDENCE_API void *prudence_realloc(void *object, size_t size);
-
-/*
- * Works like prudence_malloc, with memory aligned to `alignment` bytes, which must be a power of
- * two (otherwise NULL with errno EINVAL). `size` need not be a multiple of the alignment.
- */
-PRUDENCE_API PRUDENCE_MALLOC void *prudence_aligned_alloc(size_t alignment, size_t size);
-
-/*
- * Works like prudence_realloc, with memory aligned to `alignment` bytes, which must be a power of
- * two (otherwise NULL with errno EINVAL). `object` may be aligned in any way. If the alignment is
- * more than 16, a large block is copied when it grows.
- */
-PRUDENCE_API void *prudence_aligned_realloc(void *object, size_t alignment, size_t size);
-
-/* Returns the number of usable bytes of `object`, at least the size asked for; 0 for NULL. */
-PRUDENCE_API size_t prudence_usable_size(const void *object);
 
 /*
  * Frees `object`, of any cache or size, for immediate reuse. NULL is ignored; errno is kept. No
@@ -130,6 +114,50 @@ PRUDENCE_API PRUDENCE_NOPLT void prudence_free(void *object);
  * object cannot have been allocated with is reported as misuse.
  */
 PRUDENCE_API PRUDENCE_NOPLT void prudence_free_sized(void *object, size_t size);
+
+/*
+ * Allocates `size` bytes, aligned for any type (16 bytes), with undefined contents. A size of 0
+ * gives a unique pointer that must be freed. Returns NULL with errno ENOMEM when neither the system
+ * nor the option `limit` allows more memory, even after a grace period (paper, section 4.2,
+ * "Handling memory pressure"). Cost: a few nanoseconds while the object cache has an object.
+ */
+PRUDENCE_API PRUDENCE_NOPLT PRUDENCE_MALLOC PRUDENCE_SIZE1 void *prudence_malloc(size_t size);
+
+/*
+ * Works like prudence_malloc(count * size) and zeroes the memory. ENOMEM if the product overflows.
+ */
+PRUDENCE_API PRUDENCE_MALLOC PRUDENCE_SIZE12 void *prudence_calloc(size_t count, size_t size);
+
+/*
+ * Changes the size of `object` to `size` bytes and moves the object if necessary. The contents are
+ * kept up to the smaller of both sizes. realloc(NULL, n) allocates. A size of 0 does not free, but
+ * gives a block of size 0. On failure returns NULL with errno ENOMEM and leaves the old object
+ * untouched.
+ */
+PRUDENCE_API PRUDENCE_KEEP PRUDENCE_SIZE2 void *prudence_realloc(void *object, size_t size);
+
+/*
+ * Works like prudence_malloc, with memory aligned to `alignment` bytes, which must be a power of
+ * two (otherwise NULL with errno EINVAL). `size` need not be a multiple of the alignment.
+ */
+PRUDENCE_API PRUDENCE_MALLOC PRUDENCE_ALIGN1_SIZE2 void *prudence_aligned_alloc(size_t alignment,
+                                                                                size_t size);
+
+/*
+ * Works like prudence_realloc, with memory aligned to `alignment` bytes, which must be a power of
+ * two (otherwise NULL with errno EINVAL). `object` may be aligned in any way. If the alignment is
+ * more than 16, a large block is copied when it grows.
+ */
+PRUDENCE_API PRUDENCE_KEEP PRUDENCE_ALIGN2_SIZE3 void *
+prudence_aligned_realloc(void *object, size_t alignment, size_t size);
+
+/*
+ * Returns how many bytes the library has for `object`, at least the size asked for; 0 for NULL. A
+ * program that wants to use more than it asked for must ask again, by prudence_realloc(object,
+ * prudence_usable_size(object)), which moves few objects. Compilers know the size asked for, and
+ * with _FORTIFY_SOURCE=3 the process ends where more is written.
+ */
+PRUDENCE_API size_t prudence_usable_size(const void *object);
 
 /*
  * Frees `object` once every read-side critical section of its cache's domain that is running now
@@ -345,7 +373,8 @@ PRUDENCE_API struct prudence_sizes *prudence_sizes_create(const char *name,
  * move it to the default domain. Returns NULL with errno ENOMEM when there is no memory. Cost: a
  * nanosecond more than prudence_cache_alloc; the first of a size class makes a cache.
  */
-PRUDENCE_API PRUDENCE_MALLOC void *prudence_sizes_alloc(struct prudence_sizes *sizes, size_t size);
+PRUDENCE_API PRUDENCE_MALLOC PRUDENCE_SIZE2 void *prudence_sizes_alloc(struct prudence_sizes *sizes,
+                                                                       size_t size);
 
 /*
  * Destroys a family that nobody uses any more, as prudence_cache_destroy does each of its caches,

@@ -80,15 +80,15 @@ extern "C" {
  * two free a few expired objects before (see Collection above). scm_free is for objects without
  * dates. For a short-term object that is misuse.
  */
-PRUDENCE_API PRUDENCE_MALLOC void *scm_malloc(size_t size);
-PRUDENCE_API PRUDENCE_MALLOC void *scm_calloc(size_t count, size_t size);
+PRUDENCE_API PRUDENCE_MALLOC PRUDENCE_SIZE1 void *scm_malloc(size_t size);
+PRUDENCE_API PRUDENCE_MALLOC PRUDENCE_SIZE12 void *scm_calloc(size_t count, size_t size);
 PRUDENCE_API void scm_free(void *object);
 
 /*
  * Works like prudence_realloc. If a short-term object has to move, the old one stays until all
  * dates have expired, and the new one has none: refresh or free it. prudence_realloc does the same.
  */
-PRUDENCE_API void *scm_realloc(void *object, size_t size);
+PRUDENCE_API PRUDENCE_KEEP PRUDENCE_SIZE2 void *scm_realloc(void *object, size_t size);
 
 /* --------------------------------------------------------------------------------- refreshing */
 
@@ -259,7 +259,7 @@ PRUDENCE_API struct scm_region *scm_region_create(void);
  * EINVAL: NULL, never a region, or the thread takes no part. Cost: about two nanoseconds; if a new
  * page is needed, an allocation, after a few expired objects are freed.
  */
-PRUDENCE_API void *scm_region_alloc(struct scm_region *region, size_t size);
+PRUDENCE_API PRUDENCE_SIZE2 void *scm_region_alloc(struct scm_region *region, size_t size);
 
 /*
  * Work like scm_refresh, scm_global_refresh and scm_clock_refresh for everything that was and will

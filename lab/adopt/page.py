@@ -94,7 +94,8 @@ def watched_figures(run):
             "memory behind them, most, KB": max((one["bytes"]["most"] for one in every), default=0) / 1e3,
             "updaters' waits, per s": sum(one["sleeps"]["calls"] for one in every) / seconds,
             "time in them, %": 100 * sum(one["sleeps"]["ns"] for one in every) / 1e9 / seconds,
-            "counted deferrals, per s": sum(one["deferred"] for one in every) / seconds}
+            "counted deferrals, per s": sum(one["deferred"] for one in every) / seconds,
+            "refused, per s": sum(one["refused"] for one in every) / seconds}
 
 
 def watched_cells(document, known):

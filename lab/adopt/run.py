@@ -20,7 +20,7 @@ STEPS = ("patch", "build", "test", "measure")
 WATCH, ENDURE = "watch", "endure"  # no steps of every run
 ROUNDS, SECONDS = 5, 10
 SKIPPED = 77
-WATCHED = ("seconds", "callbacks", "bytes", "sleeps", "deferred", "reclaimed")  # what is kept of a report of prudence-latent
+WATCHED = ("seconds", "callbacks", "bytes", "sleeps", "deferred", "refused", "reclaimed")  # what is kept of a report of prudence-latent
 
 
 def programs():

@@ -274,12 +274,12 @@ class Page(unittest.TestCase):
     def test_says_what_waited_and_what_watching_cost(self):
         waits = {"median_ns": 2e6, "p99_ns": 3e6, "most_ns": 4e6}
         process = {"seconds": 2, "callbacks": {"queued": 10, "most_waiting": 4, "waits": waits}, "bytes": {"most": 5000},
-                   "sleeps": {"calls": 6, "ns": 1e9}, "deferred": 8, "reclaimed": {}}
+                   "sleeps": {"calls": 6, "ns": 1e9}, "deferred": 8, "refused": 4, "reclaimed": {}}
         found = document()
         found["runs"] += [{"kind": "watched", "program": "made", "watched": watched, "round": 1, "cost": cost, "processes": [process] * watched, "others_cpus": 0.1}
                           for watched, cost in ((False, 100), (True, 101))]
         line, = page.watched_cells(found, {"made": Made()})
-        self.assertEqual(list(line.values()), ["Made up", "5", "4", "2", "3", "5", "3", "50", "4", "1.010"])
+        self.assertEqual(list(line.values()), ["Made up", "5", "4", "2", "3", "5", "3", "50", "4", "2", "1.010"])
         found["runs"][-1]["others_cpus"] = 1
         self.assertEqual(page.watched_cells(found, {"made": Made()})[0]["CPU time with it ÷ without"], "busy")
         self.assertEqual(page.watched_cells(document(), {"made": Made()}), [])

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""prudence-latent over a program on liburcu whose waits are known: in five flavours, across fork, a kill and exec; what it refuses, and what it says when
-there is nothing to see, and why. Skipped without liburcu or the tool. PRUDENCE_MODELS=deep (make test-long) tries all flavours, a page, and Knot DNS."""
+"""prudence-latent over programs on liburcu, Concurrency Kit and DPDK whose waits are known: in five flavours, across fork, a kill and exec; what it refuses,
+and what it says when there is nothing to see, and why. The libraries are those of the system. Skipped without liburcu or the tool. PRUDENCE_MODELS=deep (make test-long) tries all flavours, a page, and Knot DNS."""
 
 import json
 import os
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +23,7 @@ TOOL = BUILD / "bin/prudence-latent"
 SOURCE = Path(__file__).resolve().parent / "program_waits.c"
 FLAVOURS = {"memb": (["-DRCU_MEMBARRIER"], "-lurcu"), "mb": (["-DRCU_MB"], "-lurcu-mb"), "signal": (["-DRCU_SIGNAL"], "-lurcu-signal"),
             "bp": (["-DWITH_BP"], "-lurcu-bp"), "qsbr": (["-DWITH_QSBR"], "-lurcu-qsbr")}
+LIBRARIES = [*(f"liburcu{flavour}.so" for flavour in ("", "-mb", "-signal", "-bp", "-qsbr", "-common", "-cds")), "libck.so", "librte_rcu.so"]
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 LONG = unittest.skipUnless(DEEP, "make test-long runs this")
 KNOT = shutil.which("knotd", path="/usr/sbin:/usr/bin")
@@ -57,7 +59,7 @@ class Latent(unittest.TestCase):
         self.assertLessEqual(one["callbacks"]["most_waiting"], QUEUED)
         self.assertEqual(one["curve"][-1]["callbacks"], 0)
         self.assertEqual(one["deferred"], 1)
-        self.assertEqual(one["sleeps"]["calls"], 4)  # three, and rcu_defer_barrier; those of liburcu's worker are not the program's
+        self.assertEqual(one["sleeps"]["calls"], 5)  # three, rcu_defer_barrier and the end of its thread; those of liburcu's worker are not the program's
 
     @LONG
     def test_follows_callbacks_in_each_flavour(self):
@@ -103,35 +105,128 @@ class Latent(unittest.TestCase):
         self.latent("timeout", "-s", "INT", "5", KNOT, "-c", settings, status=124)
         self.assertIn("synchronize_rcu", [place["function"] for one in self.found() for place in one["places"]])
 
+    def check_reclaims(self, program, word, calls, kinds):
+        """`calls`: {function: calls}. All of them are the program's own, and those of these kinds free all its objects."""
+        self.latent(program, word)
+        one, = self.found()
+        self.assertLessEqual({place["place"] for place in one["places"]}, {"main", "poll_deferred", "hp"}, word)
+        found = Counter()
+        for place in one["places"]:
+            found[place["function"]] += place["calls"]
+        self.assertEqual(found, calls, word)
+        self.assertEqual(one["sleeps"]["calls"], sum(place["calls"] for place in one["places"] if place["kind"] in ("barrier", "synchronize")), word)
+        freed = sum(place["bytes"] for place in one["places"] if place["kind"] in kinds)
+        self.assertEqual(one["reclaimed"]["bytes"], freed, word)
+        self.assertGreaterEqual(freed, 100 * 1000 if kinds else 0, word)
+        return one
+
     @unittest.skipUnless(Path("/usr/include/ck_epoch.h").exists(), "there is no Concurrency Kit (libck-dev)")
-    def test_sees_what_concurrency_kit_frees(self):
+    def test_sees_what_concurrency_kit_waits_for_and_frees(self):
         program = self.folder / "reclaims"
         subprocess.run(["cc", "-O1", SOURCE.with_name("program_reclaims.c"), "-o", program, "-lck"], check=True)
-        self.latent(program)
-        one, = self.found()
-        self.assertEqual(one["sleeps"]["calls"], 1)  # the barrier, and not the wait within
-        self.assertGreaterEqual(one["reclaimed"]["bytes"], 100 * 1000)
+        for word, calls, kinds in (("barrier", {"epoch_barrier": 1}, ["barrier"]), ("barrier_wait", {"epoch_barrier_w": 1}, ["barrier"]),
+                                  ("synchronize", {"epoch_synchron.": 1, "epoch_reclaim": 1}, ["reclaim"]),
+                                  ("synchronize_wait", {"epoch_synch._w.": 1, "epoch_reclaim": 1}, ["reclaim"]),
+                                  ("poll", {"epoch_poll": 4}, ["reclaim"]), ("poll_deferred", {"epoch_poll_def.": 4}, []),
+                                  ("hp", {"hp_free": 50, "hp_retire": 50, "hp_reclaim": 1, "hp_purge": 1}, ["defer", "reclaim", "barrier"])):
+            one = self.check_reclaims(program, word, calls, kinds)
+            self.assertEqual((one["deferred"], one["refused"]), (100 if word == "hp" else 0, 0))
 
     def compile_text(self, name, text, *flags):
         """Of C, in the folder."""
         subprocess.run(["cc", "-O1", "-x", "c", "-", "-o", self.folder / name, *flags], input=text, text=True, check=True)
         return self.folder / name
 
-    def test_sees_what_dpdk_queues(self):
-        """A library of the same names: DPDK's would need its memory."""
-        self.compile_text("librte_rcu.so", """
-            void rte_rcu_qsbr_synchronize(void *readers, unsigned thread) {}
-            int rte_rcu_qsbr_dq_reclaim(void *queue, unsigned most, unsigned *a, unsigned *b, unsigned *c) { return 4; }
-            int rte_rcu_qsbr_dq_enqueue(void *queue, void *resource) { return 3; }""", "-shared", "-fPIC")
-        program = self.compile_text("queues", """
-            void rte_rcu_qsbr_synchronize(void *, unsigned); int rte_rcu_qsbr_dq_enqueue(void *, void *);
-            int rte_rcu_qsbr_dq_reclaim(void *, unsigned, unsigned *, unsigned *, unsigned *);
-            int main(void) { rte_rcu_qsbr_synchronize(0, 1); return rte_rcu_qsbr_dq_enqueue(0, 0) + rte_rcu_qsbr_dq_reclaim(0, 1, 0, 0, 0); }""",
-                                    f"-L{self.folder}", "-lrte_rcu", f"-Wl,-rpath,{self.folder}")
-        self.latent(program, status=7)
+    @unittest.skipIf(subprocess.run(["pkg-config", "--exists", "libdpdk"], check=False).returncode, "there is no DPDK (libdpdk-dev)")
+    def test_counts_what_dpdks_queue_took_refused_and_freed(self):
+        program = self.folder / "queues"
+        flags = subprocess.run(["pkg-config", "--cflags", "libdpdk"], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run(["cc", "-O1", "-DALLOW_EXPERIMENTAL_API", *flags, SOURCE.with_name("program_queues.c"), "-o", program, "-lrte_rcu", "-lrte_eal"], check=True)
+        done = subprocess.run([TOOL, "--json", self.folder / "json", program, "--no-huge", "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=1", "-m64"],
+                              capture_output=True, text=True, timeout=60, env=os.environ | {"XDG_RUNTIME_DIR": str(self.folder)})
+        if done.returncode == 77:
+            self.skipTest(f"DPDK does not start here: {done.stderr}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        taken, refused, freed, reclaimed, *rest = map(int, done.stdout.split())
+        self.assertEqual((taken + refused, freed + reclaimed, rest), (1100, taken, [0, 0]))
+        self.assertGreater(refused, 900)
         one, = self.found()
-        self.assertEqual((one["deferred"], one["reclaimed"]["calls"], one["sleeps"]["calls"]), (1, 1, 1))
-        self.assertEqual(one["program"], str(program))
+        self.assertEqual((one["deferred"], one["refused"]), (taken, refused))
+        self.assertIn(f"{taken:,} were taken, {refused:,} refused", done.stderr)
+        places = {place["function"]: place for place in one["places"]}
+        self.assertEqual({name: place["calls"] for name, place in places.items()},
+                         {"dq_enqueue": 1100, "dq_reclaim": 1, "dq_delete": 1, "qsbr_synchron.": 1})
+        for name, objects in (("dq_enqueue", freed), ("dq_reclaim", reclaimed), ("dq_delete", 0)):
+            self.assertEqual(places[name]["bytes"] // 1000, objects, name)  # a block of 1,000 bytes has a few more
+
+    def test_sees_what_a_full_defer_queue_waits_for(self):
+        program = self.compile_text("full", """
+            #include <urcu.h>
+            #include <urcu-defer.h>
+            #include <stdlib.h>
+            int main(void) {
+                rcu_register_thread();
+                rcu_defer_register_thread();
+                for (int i = 0; i < 20000; i++)
+                    defer_rcu(free, malloc(1000));
+                rcu_defer_unregister_thread();
+                rcu_unregister_thread();
+                return 0;
+            }""", "-DRCU_MEMBARRIER", "-lurcu", "-lurcu-common")
+        self.latent(program)
+        one, = self.found()
+        places = {place["function"]: place for place in one["places"]}
+        self.assertEqual({name: place["calls"] for name, place in places.items()}, {"defer_rcu": 20000, "defer_unregist.": 1})
+        self.assertEqual(one["deferred"], 20000)
+        self.assertGreater(places["defer_rcu"]["bytes"] + places["defer_unregist."]["bytes"], 1000)
+        self.assertGreater(places["defer_rcu"]["most_ns"], 0)  # a queue has room for fewer
+        self.assertGreater(one["sleeps"]["calls"], 1)
+
+    def test_sees_what_tables_and_workers_wait_for(self):
+        program = self.compile_text("tables", """
+            #include <stdlib.h>
+            #include <urcu.h>
+            #include <urcu/rculfhash.h>
+            int main(void) {
+                struct cds_lfht *table;
+                struct call_rcu_data *worker = create_call_rcu_data(0, -1);
+                rcu_register_thread();
+                table = cds_lfht_new(1024, 1, 0, 0, NULL);
+                cds_lfht_resize(table, 1); /* waits for readers of the buckets */
+                if (cds_lfht_destroy(table, NULL))
+                    abort();
+                call_rcu_data_free(worker);
+                create_all_cpu_call_rcu_data(0);
+                free_all_cpu_call_rcu_data();
+                rcu_unregister_thread();
+                return 0;
+            }""", "-DRCU_MEMBARRIER", "-lurcu", "-lurcu-common", "-lurcu-cds")
+        self.latent(program)
+        one, = self.found()
+        self.assertEqual({place["function"]: (place["calls"], place["place"]) for place in one["places"]},
+                         dict.fromkeys(("lfht_resize", "lfht_destroy", "call_rcu_d_free", "free_all_cpu_c."), (1, "main")))
+        self.assertEqual(one["sleeps"]["calls"], 4)
+
+    def exported(self, path):
+        """Names of functions."""
+        said = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+        return {line.split()[2].split("@")[0] for line in said.splitlines() if len(line.split()) == 3 and line.split()[1] in "TWi"}
+
+    def test_each_function_of_the_libraries_is_watched_or_there_is_a_reason(self):
+        lines = [line.split(": ", 1) for line in SOURCE.with_name("unwatched.txt").read_text().splitlines() if line and line[0] != "#"]
+        reasons = {re.compile(names.replace("FLAVOUR", "urcu_(memb|mb|signal|bp|qsbr)")): why for names, why in lines}
+        watched = self.exported(BUILD / "bin/libprudence-latent.so")
+        functions = set()
+        for library in LIBRARIES:
+            path = subprocess.run(["cc", f"-print-file-name={library}"], capture_output=True, text=True, check=True).stdout.strip()
+            if Path(path).is_absolute():
+                functions |= self.exported(path)
+        self.assertIn("urcu_memb_call_rcu", functions)
+        for name in sorted(functions - {"_init", "_fini"}):
+            self.assertEqual((name in watched) + sum(bool(names.fullmatch(name)) for names in reasons), 1, name)
+        if functions >= {"ck_epoch_poll", "rte_rcu_qsbr_init"}:
+            self.assertEqual([names.pattern for names, why in reasons.items() if not why.startswith("since") and not any(map(names.fullmatch, functions))], [])
+            self.assertEqual(watched - functions - {"free"}, set())
 
     def test_says_that_there_is_nothing_and_why(self):
         said = self.latent(self.program, "none", status=5)

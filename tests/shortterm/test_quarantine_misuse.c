@@ -28,12 +28,12 @@ static void free_sized(void *object)
 
 static void reallocate(void *object)
 {
-    prudence_realloc(object, prudence_usable_size(object));
+    assert_non_null(prudence_realloc(object, prudence_usable_size(object)));
 }
 
 static void reallocate_less(void *object)
 {
-    prudence_realloc(object, prudence_usable_size(object) / 4);
+    assert_non_null(prudence_realloc(object, prudence_usable_size(object) / 4));
 }
 
 static void cache_free(void *object)

@@ -21,7 +21,7 @@ declare -A spoiled=(
     [fault-kind]='guard_test_guard'
     [mremap-left]='(shortterm|preload)_test_boundary_sizes(_prefixed)?|shortterm_test_aligned_realloc|heap_test_(page_sizes|realloc)|torture_pages' # moved blocks fault, or are not zero
     [address-limit]='os_test_(page_refusals|small_regions)|slab_test_window'
-    [advice]='api_test_fork_state|heap_test_export|guard_test_hardened_misuse|os_test_huge_pages|guard_test_mapping_calls_of_guards' # DONTFORK, GUARD_INSTALL, HUGEPAGE
+    [advice]='api_test_fork_state|heap_test_export|os_test_huge_pages' # DONTFORK, HUGEPAGE
     [own-name]='observe_test_(dump|stats_walks)'
     [root-folder]='observe_test_(careful_open|output_harms_nobody|profile)' # it is that of the packages; output_harms_nobody also dies of SIGXFSZ there, for a reason not known
 )

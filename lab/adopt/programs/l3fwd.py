@@ -16,7 +16,7 @@ OWN = ("-p", "3", "--config", "(0,0,0),(1,0,0)", "--lookup", "lpm", "--parse-pty
 class L3fwd(Program):
     name, title, package, mark, shared_patch = "l3fwd", "DPDK's l3fwd (routes)", "dpdk", "meson.build", "l3fwd_driver.patch"
     packages = ("libdpdk-dev", "pkg-config")
-    before = "rte_lpm: 256 groups for routes longer than 24 bits, and a defer queue of as many, whose groups return when all lcores have reported."
+    before = "rte_lpm: 256 groups for routes longer than 24 bits, and a defer queue with room for all of them, which return when all lcores have reported."
     after = "Routes of Prudence, whose nodes come from caches that poll the same variable."
     watched_cost = "cpu_us"
     measures = (Measure("still", "packets forwarded by one lcore while no route changes", "per s of its CPU time", better="more"),

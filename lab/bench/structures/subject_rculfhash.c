@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* liburcu's lock-free resizable table, as the documentation recommends: split counters,
- * automatic resizes, call_rcu. */
+ * automatic resizes, call_rcu. What is measured is a table that has grown: settle() makes as many
+ * buckets as there are objects, because the automatic resizes may have stopped by then. */
 #define RCU_MEMBARRIER
 #define _LGPL_SOURCE /* the read side inlined, as ours is */
 #include <urcu.h>
@@ -19,8 +20,9 @@ struct object {
 
 static struct cds_lfht *table;
 
-/* Its thread of resizes often does not begin during the filling, which with one bucket takes
- * minutes. settle() makes as many buckets as there are objects. */
+/* Automatic resizes may stop for good during the filling, which with one bucket then takes minutes.
+ * The thread that adds sets resize_initiated after it has queued the resize. If the worker has
+ * ended that resize before, the flag stays set, and no later resize begins. */
 #define BUCKETS_AT_FIRST 4096
 
 static void start(void)
@@ -40,8 +42,8 @@ static void thread_end(void)
     rcu_unregister_thread();
 }
 
-/* Waits for liburcu's thread of resizes, which may not have begun. Makes as many buckets as
- * objects, as ours has. */
+/* Makes as many buckets as objects, as ours has. cds_lfht_resize() also clears resize_initiated, so
+ * automatic resizes go on. */
 static void settle(void)
 {
     long before, after;
@@ -123,8 +125,12 @@ static inline bool flip(uint64_t number)
 
 #include "loop.h"
 
-const struct subject SUBJECT(rculfhash) = {
-    "rculfhash",    "liburcu's cds_lfht, memb flavor, its objects from malloc and to call_rcu",
-    .start = start, .thread_start = thread_start,
-    .fill = fill,   .settle = settle,
-    .run = run,     .thread_end = thread_end};
+const struct subject SUBJECT(rculfhash) = {"rculfhash",
+                                           "liburcu's cds_lfht, memb flavor, its objects from "
+                                           "malloc and to call_rcu; resized after the filling",
+                                           .start = start,
+                                           .thread_start = thread_start,
+                                           .fill = fill,
+                                           .settle = settle,
+                                           .run = run,
+                                           .thread_end = thread_end};

@@ -4,7 +4,6 @@
 from prudence_watch.modules import Modules
 
 TOP = 10
-WAITS = ("synchronize", "barrier")
 
 
 def lowest_of(bucket):
@@ -39,7 +38,7 @@ def name_of(site, modules):
 
 def site_figures(site, modules):
     return {"function": site.function, "kind": site.kind, "place": name_of(site, modules), "file": site.file, "offset": site.offset,
-            "calls": site.calls, "ended": site.ended, "mean_ns": site.waited // site.ended if site.ended else None, "most_ns": site.most,
+            "calls": site.calls, "ended": site.ended, "refused": site.refused, "mean_ns": site.waited // site.ended if site.ended else None, "most_ns": site.most,
             "bytes": site.bytes}
 
 
@@ -52,10 +51,11 @@ def curve(record, seconds):
 
 
 def of(record, seconds):
-    """All that a report says of one process, as JSON has it."""
+    """All that a report says of one process, as JSON has it. A deferral or a reclaim may sleep and free, too."""
     modules = Modules()
     calls = [site for site in record.sites if site.kind == "call"]
-    sleeps = [site for site in record.sites if site.kind in WAITS]
+    others = [site for site in record.sites if site.kind != "call"]
+    deferrals = [site for site in others if site.kind == "defer"]
     points, mean = curve(record, seconds)
     ended = sum(site.ended for site in calls)
     freed = sum(site.bytes for site in calls)
@@ -65,11 +65,10 @@ def of(record, seconds):
                       "most_waiting": max((point["callbacks"] for point in points), default=0),
                       "waits": waits_of(record.waits, max((site.most for site in calls), default=0))},
         "bytes": {"freed": freed, "each": freed / ended if ended else None, "most": max((point["bytes"] for point in points), default=0), "mean": mean},
-        "sleeps": {"calls": sum(site.calls for site in sleeps), "ns": sum(site.waited for site in sleeps),
-                   "waits": waits_of(record.sleeps, max((site.most for site in sleeps), default=0))},
-        "deferred": sum(site.calls for site in record.sites if site.kind == "defer"),
-        "reclaimed": {"calls": sum(site.calls for site in record.sites if site.kind == "reclaim"),
-                      "bytes": sum(site.bytes for site in record.sites if site.kind == "reclaim")},
+        "sleeps": {"calls": sum(record.sleeps), "ns": sum(site.waited for site in others),
+                   "waits": waits_of(record.sleeps, max((site.most for site in others), default=0))},
+        "deferred": sum(site.calls - site.refused for site in deferrals), "refused": sum(site.refused for site in deferrals),
+        "reclaimed": {"calls": sum(site.calls for site in others if site.kind == "reclaim"), "bytes": sum(site.bytes for site in others)},
         "places": [site_figures(site, modules) for site in sorted(record.sites, key=lambda site: (-site.bytes, -site.waited, -site.calls))],
         "curve": points,
     }

@@ -4,11 +4,11 @@
 import struct
 from array import array
 
-MAGIC, VERSION = 0x746e6574616c7270, 2
+MAGIC, VERSION = 0x746e6574616c7270, 3
 PARTS, SITES, SLOTS, BUCKETS = 16, 512, 131072, 256
 HEAD = struct.Struct("<16Q256s")
 SITE = struct.Struct("<QIIQ16s232s")
-USE = struct.Struct("<5Q")
+USE = struct.Struct("<6Q")
 PART_BYTES = 8 * 2 * BUCKETS + USE.size * SITES + 16 * SLOTS
 KINDS = ("", "call", "synchronize", "barrier", "defer", "reclaim", "internal")
 
@@ -24,7 +24,7 @@ class Site:
         self.function = function.rstrip(b"\0").decode("ascii", "replace")
         self.file = file.rstrip(b"\0").decode("utf-8", "surrogateescape") if named else ""
         self.offset = offset
-        self.calls, self.ended, self.waited, self.bytes = (sum(use[i] for use in uses) for i in (0, 1, 2, 4))
+        self.calls, self.ended, self.waited, self.bytes, self.refused = (sum(use[i] for use in uses) for i in (0, 1, 2, 4, 5))
         self.most = max(use[3] for use in uses)
 
 

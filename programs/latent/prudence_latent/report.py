@@ -7,8 +7,9 @@ ADVICE = {
     "call": "call_rcu(head, f) where f frees one object: prudence_free_deferred(object), without a callback",
     "synchronize": "synchronize_rcu(), then free(object): prudence_free_deferred(object), without a wait",
     "barrier": "rcu_barrier() before a library is unloaded or a heap destroyed: prudence_barrier()",
-    "defer": "defer_rcu(free, object): prudence_free_deferred(object); rte_rcu_qsbr_dq_enqueue: prudence_cache_free_deferred(cache, object), without a limit",
-    "reclaim": "ck_epoch_call, ck_hp_free: prudence_cache_free_deferred(cache, object) in an epoch or hazard domain",
+    "defer": "defer_rcu(free, object): prudence_free_deferred(object); rte_rcu_qsbr_dq_enqueue: prudence_cache_free_deferred(cache, object), which refuses nothing; "
+             "ck_hp_free: the same in a hazard domain",
+    "reclaim": "ck_epoch_call: prudence_cache_free_deferred(cache, object) in an epoch domain",
 }
 
 
@@ -58,10 +59,11 @@ def lines(found, command, top=figures.TOP):
         share = found["sleeps"]["ns"] / (found["seconds"] * 1e9)
         yield (f"updaters    slept {time_text(found['sleeps']['ns'])} in {found['sleeps']['calls']:,} calls ({100 * share:.0f} % of the time of one "
                f"thread): {waits_text(found['sleeps']['waits'])}")
-    if found["deferred"]:
-        yield f"deferrals   {found['deferred']:,} calls of defer_rcu or of DPDK's queues, which are counted only"
-    if found["reclaimed"]["calls"]:
-        yield f"reclaims    {found['reclaimed']['calls']:,} calls freed {bytes_text(found['reclaimed']['bytes'])}"
+    if found["deferred"] or found["refused"]:
+        yield (f"deferrals   {found['deferred']:,} were taken, {found['refused']:,} refused (defer_rcu, DPDK's queues, ck_hp_free); how long each waited "
+               f"is not seen")
+    if found["reclaimed"]["bytes"]:
+        yield f"reclaims    {bytes_text(found['reclaimed']['bytes'])} were freed within the calls of the table that wait, reclaim or defer"
     yield from place_lines(found["places"][:top], len(found["places"]))
     kinds = dict.fromkeys(place["kind"] for place in found["places"])
     yield ""
@@ -73,10 +75,11 @@ def lines(found, command, top=figures.TOP):
 
 def place_lines(places, every):
     yield ""
-    yield f"{'calls':>12} {'mean wait':>10} {'longest':>10} {'freed':>10}  place"
+    yield f"{'calls':>12} {'refused':>10} {'mean wait':>10} {'longest':>10} {'freed':>10}  place"
     for place in places:
-        freed = bytes_text(place["bytes"]) if place["kind"] in ("call", "reclaim") else "–"
-        yield (f"{place['calls']:>12,} {time_text(place['mean_ns']) if place['kind'] != 'reclaim' else '–':>10} "
-               f"{time_text(place['most_ns'] or None):>10} {freed:>10}  {place['function']} in {place['place']}")
+        refused = f"{place['refused']:,}" if place["refused"] else "–"
+        freed = bytes_text(place["bytes"]) if place["bytes"] or place["kind"] in ("call", "reclaim") else "–"
+        yield (f"{place['calls']:>12,} {refused:>10} {time_text(place['mean_ns'] or None):>10} {time_text(place['most_ns'] or None):>10} {freed:>10}  "
+               f"{place['function']} in {place['place']}")
     if every > len(places):
         yield f"{'':>12} and {every - len(places)} more places (--top)"

@@ -7,8 +7,8 @@ import subprocess
 
 from prudence_watch.modules import Modules
 
-KNOWN = ("call_rcu, synchronize_rcu and defer_rcu of liburcu 0.11 and newer, the functions of Concurrency Kit's library, and DPDK's "
-         "rte_rcu_qsbr_synchronize and queues, where a program takes them from a shared library")
+KNOWN = ("those functions of liburcu 0.11 and newer, of Concurrency Kit's library and of DPDK's librte_rcu that defer, wait or reclaim, where a program "
+         "takes them from a shared library")
 # A word for the scheme, and one for what it does. Threads, readers and registrations say nothing of waiting.
 SCHEME = r"rcu|epoch|hazard|hazptr|qsbr|quiesce|smr"
 VERB = r"call|synchroni[sz]e|barrier|postpone|defer|retire|reclaim|free"

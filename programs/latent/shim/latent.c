@@ -53,7 +53,10 @@ static uint32_t parts_given;
 static __thread uint32_t my_part TLS_MODEL;      /* + 1 */
 static __thread uint64_t bytes_freed TLS_MODEL;  /* since counting began */
 static __thread uint32_t counts_bytes TLS_MODEL; /* depth of callbacks */
-static __thread uint32_t waits TLS_MODEL;        /* depth of waits; the outermost is noted */
+static __thread uint32_t inside TLS_MODEL;     /* depth of watched calls; the outermost is noted */
+static __thread uint32_t waits TLS_MODEL;      /* depth of those that wait */
+static __thread uint64_t wait_began TLS_MODEL; /* of the outermost wait */
+static __thread uint64_t slept TLS_MODEL; /* in the outermost call: ns of waits that are over */
 
 static uint64_t now_ns(void)
 {
@@ -100,7 +103,8 @@ static void note_wait(struct latent_use *use, uint64_t ns)
     uint64_t most = __atomic_load_n(&use->most, __ATOMIC_RELAXED);
 
     add(&use->ended, 1);
-    add(&use->waited, ns);
+    if (ns)
+        add(&use->waited, ns);
     while (ns > most && !__atomic_compare_exchange_n(&use->most, &most, ns, true, __ATOMIC_RELAXED,
                                                      __ATOMIC_RELAXED))
         ;
@@ -273,15 +277,47 @@ static void call(call_fn *real, struct head *head, callback_fn *func, uint64_t p
     real(head, func);
 }
 
-/* ------------------------------------------------------------------------------------- waits */
+/* ----------------------------------------------------- calls that wait, run callbacks or defer */
 
-static void note_sleep(uint64_t place, enum latent_kind kind, const char *function, uint64_t began)
+static inline bool is_wait(enum latent_kind kind)
 {
-    uint64_t slept = now_ns() - began;
-    unsigned site = called(place, kind, function);
+    return kind == KIND_SYNCHRONIZE || kind == KIND_BARRIER;
+}
 
-    note_wait(&part()->uses[site], slept);
-    if (file->sites[site].kind != KIND_INTERNAL)
+/* Begins a call. A call within another one is part of it, because a barrier synchronizes and then
+ * reclaims, and a full queue reclaims. Returns what leave() needs. */
+static inline uint64_t enter(enum latent_kind kind)
+{
+    if (inside++ == 0)
+        slept = 0;
+    if (is_wait(kind) && waits++ == 0)
+        wait_began = now_ns();
+    return start_counting();
+}
+
+/* Notes what the outermost call slept and freed. Each deferral counts, because a callback may
+ * defer. */
+static void leave(uint64_t place, enum latent_kind kind, const char *function, uint64_t start,
+                  bool refused)
+{
+    uint64_t freed = stop_counting(start);
+    bool outermost = --inside == 0;
+    struct latent_use *use;
+    unsigned site;
+
+    if (is_wait(kind) && --waits == 0)
+        slept += now_ns() - wait_began;
+    if (!file || (!outermost && kind != KIND_DEFER))
+        return;
+    site = called(place, kind, function);
+    use = &part()->uses[site];
+    if (refused)
+        add(&use->refused, 1);
+    note_wait(use, outermost ? slept : 0);
+    if (!outermost)
+        return;
+    add(&use->bytes, freed);
+    if ((slept || is_wait(kind)) && file->sites[site].kind != KIND_INTERNAL)
         add(&part()->sleeps[bucket_of(slept)], 1);
 }
 
@@ -308,17 +344,32 @@ static __attribute__((noinline, cold)) void *look_up(void **known, const char *n
         found = look_up(&known, #name);                                                            \
     memcpy(&real, &found, sizeof real)
 
-#define SLEEPS(name, kind, function, parameters, arguments)                                        \
+#define WATCH(name, kind, function, parameters, arguments)                                         \
     EXPORT void name parameters;                                                                   \
     void name parameters                                                                           \
     {                                                                                              \
-        uint64_t place = CALLER(), began = now_ns();                                               \
+        uint64_t place = CALLER(), start;                                                          \
         FIND_REAL(name);                                                                           \
-        waits++;                                                                                   \
+        start = enter(kind);                                                                       \
         real arguments;                                                                            \
-        if (--waits == 0 && file)                                                                  \
-            note_sleep(place, kind, function, began);                                              \
+        leave(place, kind, function, start, false);                                                \
     }
+
+/* Of a function that answers: `refused` is an expression of `answer`. */
+#define WATCH_ANSWER(type, name, kind, function, refused, parameters, arguments)                   \
+    EXPORT type name parameters;                                                                   \
+    type name parameters                                                                           \
+    {                                                                                              \
+        uint64_t place = CALLER(), start;                                                          \
+        type answer;                                                                               \
+        FIND_REAL(name);                                                                           \
+        start = enter(kind);                                                                       \
+        answer = real arguments;                                                                   \
+        leave(place, kind, function, start, refused);                                              \
+        return answer;                                                                             \
+    }
+
+/* ------------------------------------------------------------------------------------ liburcu */
 
 #define FLAVOUR(flavour)                                                                           \
     EXPORT void urcu_##flavour##_call_rcu(struct head *head, callback_fn *func);                   \
@@ -327,17 +378,16 @@ static __attribute__((noinline, cold)) void *look_up(void **known, const char *n
         FIND_REAL(urcu_##flavour##_call_rcu);                                                      \
         call(real, head, func, CALLER());                                                          \
     }                                                                                              \
-    EXPORT void urcu_##flavour##_defer_rcu(void (*func)(void *), void *object);                    \
-    void urcu_##flavour##_defer_rcu(void (*func)(void *), void *object)                            \
-    {                                                                                              \
-        FIND_REAL(urcu_##flavour##_defer_rcu);                                                     \
-        if (file)                                                                                  \
-            called(CALLER(), KIND_DEFER, "defer_rcu");                                             \
-        real(func, object);                                                                        \
-    }                                                                                              \
-    SLEEPS(urcu_##flavour##_synchronize_rcu, KIND_SYNCHRONIZE, "synchronize_rcu", (void), ())      \
-    SLEEPS(urcu_##flavour##_barrier, KIND_BARRIER, "rcu_barrier", (void), ())                      \
-    SLEEPS(urcu_##flavour##_defer_barrier, KIND_BARRIER, "defer_barrier", (void), ())
+    WATCH(urcu_##flavour##_synchronize_rcu, KIND_SYNCHRONIZE, "synchronize_rcu", (void), ())       \
+    WATCH(urcu_##flavour##_barrier, KIND_BARRIER, "rcu_barrier", (void), ())                       \
+    WATCH(urcu_##flavour##_defer_rcu, KIND_DEFER, "defer_rcu",                                     \
+          (void (*func)(void *), void *object), (func, object))                                    \
+    WATCH(urcu_##flavour##_defer_barrier, KIND_BARRIER, "defer_barrier", (void), ())               \
+    WATCH(urcu_##flavour##_defer_barrier_thread, KIND_BARRIER, "defer_b._thread", (void), ())      \
+    WATCH(urcu_##flavour##_defer_unregister_thread, KIND_BARRIER, "defer_unregist.", (void), ())   \
+    WATCH(urcu_##flavour##_call_rcu_data_free, KIND_BARRIER, "call_rcu_d_free", (void *worker),    \
+          (worker))                                                                                \
+    WATCH(urcu_##flavour##_free_all_cpu_call_rcu_data, KIND_BARRIER, "free_all_cpu_c.", (void), ())
 
 FLAVOUR(memb)
 FLAVOUR(mb)
@@ -345,78 +395,43 @@ FLAVOUR(signal)
 FLAVOUR(bp)
 FLAVOUR(qsbr)
 
+WATCH(cds_lfht_resize, KIND_SYNCHRONIZE, "lfht_resize", (void *hash, unsigned long size),
+      (hash, size))
+WATCH_ANSWER(int, cds_lfht_destroy, KIND_BARRIER, "lfht_destroy", false,
+             (void *hash, void *attributes), (hash, attributes))
+
 /* ------------------------------------------ Concurrency Kit: functions that are no macros of it */
 
-SLEEPS(ck_epoch_synchronize, KIND_SYNCHRONIZE, "epoch_synchron.", (void *record), (record))
-SLEEPS(ck_epoch_barrier, KIND_BARRIER, "epoch_barrier", (void *record), (record))
+typedef void wait_fn(void *global, void *record, void *data);
 
-/* Calls that run callbacks: their bytes are known, how long they waited is not. */
-static void note_reclaim(uint64_t place, const char *function, uint64_t bytes)
-{
-    unsigned site;
-
-    if (!file)
-        return;
-    site = called(place, KIND_RECLAIM, function);
-    add(&part()->uses[site].ended, 1);
-    add(&part()->uses[site].bytes, bytes);
-}
-
-EXPORT bool ck_epoch_poll(void *record);
-bool ck_epoch_poll(void *record)
-{
-    uint64_t start = start_counting(), place = CALLER();
-    bool advanced;
-    FIND_REAL(ck_epoch_poll);
-
-    advanced = real(record);
-    note_reclaim(place, "epoch_poll", stop_counting(start));
-    return advanced;
-}
-
-#define RECLAIMS(name, function, parameters, arguments)                                            \
-    EXPORT void name parameters;                                                                   \
-    void name parameters                                                                           \
-    {                                                                                              \
-        uint64_t start = start_counting(), place = CALLER();                                       \
-        FIND_REAL(name);                                                                           \
-        real arguments;                                                                            \
-        note_reclaim(place, function, stop_counting(start));                                       \
-    }
-
-RECLAIMS(ck_epoch_reclaim, "epoch_reclaim", (void *record), (record))
-RECLAIMS(ck_hp_reclaim, "hp_reclaim", (void *record), (record))
-RECLAIMS(ck_hp_purge, "hp_purge", (void *record), (record))
-RECLAIMS(ck_hp_free, "hp_free", (void *record, void *hazard, void *data, void *object),
-         (record, hazard, data, object))
+WATCH(ck_epoch_synchronize, KIND_SYNCHRONIZE, "epoch_synchron.", (void *record), (record))
+WATCH(ck_epoch_synchronize_wait, KIND_SYNCHRONIZE, "epoch_synch._w.",
+      (void *global, wait_fn *wait, void *data), (global, wait, data))
+WATCH(ck_epoch_barrier, KIND_BARRIER, "epoch_barrier", (void *record), (record))
+WATCH(ck_epoch_barrier_wait, KIND_BARRIER, "epoch_barrier_w",
+      (void *record, wait_fn *wait, void *data), (record, wait, data))
+WATCH(ck_epoch_reclaim, KIND_RECLAIM, "epoch_reclaim", (void *record), (record))
+WATCH_ANSWER(bool, ck_epoch_poll, KIND_RECLAIM, "epoch_poll", false, (void *record), (record))
+WATCH_ANSWER(bool, ck_epoch_poll_deferred, KIND_RECLAIM, "epoch_poll_def.", false,
+             (void *record, void *deferred), (record, deferred))
+WATCH(ck_hp_retire, KIND_DEFER, "hp_retire", (void *record, void *hazard, void *data, void *object),
+      (record, hazard, data, object))
+WATCH(ck_hp_free, KIND_DEFER, "hp_free", (void *record, void *hazard, void *data, void *object),
+      (record, hazard, data, object))
+WATCH(ck_hp_reclaim, KIND_RECLAIM, "hp_reclaim", (void *record), (record))
+WATCH(ck_hp_purge, KIND_BARRIER, "hp_purge", (void *record), (record))
 
 /* ------------------------------------------------------------------------- DPDK's librte_rcu */
 
-SLEEPS(rte_rcu_qsbr_synchronize, KIND_SYNCHRONIZE, "qsbr_synchron.",
-       (void *readers, unsigned thread), (readers, thread))
-
-EXPORT int rte_rcu_qsbr_dq_enqueue(void *queue, void *resource);
-int rte_rcu_qsbr_dq_enqueue(void *queue, void *resource)
-{
-    FIND_REAL(rte_rcu_qsbr_dq_enqueue);
-    if (file)
-        called(CALLER(), KIND_DEFER, "dq_enqueue");
-    return real(queue, resource);
-}
-
-EXPORT int rte_rcu_qsbr_dq_reclaim(void *queue, unsigned most, unsigned *freed, unsigned *pending,
-                                   unsigned *available);
-int rte_rcu_qsbr_dq_reclaim(void *queue, unsigned most, unsigned *freed, unsigned *pending,
-                            unsigned *available)
-{
-    uint64_t start = start_counting(), place = CALLER();
-    int status;
-    FIND_REAL(rte_rcu_qsbr_dq_reclaim);
-
-    status = real(queue, most, freed, pending, available);
-    note_reclaim(place, "dq_reclaim", stop_counting(start));
-    return status;
-}
+WATCH(rte_rcu_qsbr_synchronize, KIND_SYNCHRONIZE, "qsbr_synchron.",
+      (void *readers, unsigned thread), (readers, thread))
+WATCH_ANSWER(int, rte_rcu_qsbr_dq_enqueue, KIND_DEFER, "dq_enqueue", answer != 0,
+             (void *queue, void *resource), (queue, resource))
+WATCH_ANSWER(int, rte_rcu_qsbr_dq_reclaim, KIND_RECLAIM, "dq_reclaim", answer != 0,
+             (void *queue, unsigned most, unsigned *freed, unsigned *pending, unsigned *available),
+             (queue, most, freed, pending, available))
+WATCH_ANSWER(int, rte_rcu_qsbr_dq_delete, KIND_RECLAIM, "dq_delete", answer != 0, (void *queue),
+             (queue))
 
 /* -------------------------------------------------------------------------------------- free */
 

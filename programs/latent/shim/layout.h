@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define LATENT_MAGIC   UINT64_C(0x746e6574616c7270) /* "prlatent" */
-#define LATENT_VERSION 2
+#define LATENT_VERSION 3
 #define PARTS          16
 #define SITES          512    /* calling places; the last is for all that have no room */
 #define SLOTS          131072 /* of time */
@@ -26,7 +26,7 @@ enum latent_kind {
     KIND_CALL,        /* call_rcu */
     KIND_SYNCHRONIZE, /* waits for a grace period */
     KIND_BARRIER,     /* waits for callbacks */
-    KIND_DEFER,       /* defer_rcu, DPDK's queue: counted, not followed */
+    KIND_DEFER,       /* defer_rcu, DPDK's queue, ck_hp_free: counted, not followed */
     KIND_RECLAIM,     /* calls what waits, in the caller's thread (Concurrency Kit, DPDK) */
     KIND_INTERNAL,    /* liburcu's own call of what it offers */
 };
@@ -42,11 +42,12 @@ struct latent_site {
 
 /* What happened at a site. */
 struct latent_use {
-    uint64_t calls;  /* begun */
-    uint64_t ended;  /* callbacks that have run, or waits that are over */
-    uint64_t waited; /* by those that ended */
-    uint64_t most;   /* of one; atomic maximum */
-    uint64_t bytes;  /* freed by its callbacks */
+    uint64_t calls;   /* begun */
+    uint64_t ended;   /* callbacks that have run, or calls that are over */
+    uint64_t waited;  /* by those that ended */
+    uint64_t most;    /* of one; atomic maximum */
+    uint64_t bytes;   /* freed by its callbacks, or within the call */
+    uint64_t refused; /* calls of them that the queue did not take, or that failed */
 };
 
 struct latent_slot {

@@ -34,6 +34,7 @@
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE  103
 #endif
+#define NO_ADVICE 0x7fffffff /* no system knows it */
 
 bool (*os_memory_fails)(void) READ_MOSTLY = NULL;
 
@@ -335,9 +336,27 @@ bool mapping_close(void *pages, size_t bytes)
     return protect(pages, bytes, PROT_NONE);
 }
 
+static uint32_t advice_answer; /* 0 until the system was asked; atomic */
+
+/* Returns whether the system follows advice. QEMU's emulation of a process answers 0 to any, and
+ * follows little. A call for no bytes tells which advice a system knows (madvise(2)), so a system
+ * that claims to know NO_ADVICE is not believed. All threads find the same. */
+static bool follows_advice(void)
+{
+    enum { FOLLOWS = 1, IGNORES };
+    uint32_t found = load_relaxed(&advice_answer);
+
+    if (!found) {
+        found = advise(OWN, NULL, 0, NO_ADVICE) ? IGNORES : FOLLOWS;
+        store_relaxed(&advice_answer, found);
+    }
+    return found == FOLLOWS;
+}
+
 bool mapping_mark(void *pages, size_t bytes, bool guarded)
 {
-    return advise(PROGRAMS, pages, bytes, guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE);
+    return follows_advice() &&
+           advise(PROGRAMS, pages, bytes, guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE);
 }
 
 bool mapping_wipe_in_copies(void *pages, size_t bytes)

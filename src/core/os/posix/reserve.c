@@ -3,7 +3,7 @@
  * Reserved and guarded pages. Reserved pages are address space that no thread may touch, except the
  * pages that are opened. Guarded pages are in use, but no thread may touch them for now. Linux 6.13
  * can mark them in the page table, which costs no separate mapping (a process has 65530 of them);
- * on older kernels their protection changes.
+ * on older kernels, and where advice is ignored, their protection changes.
  */
 #include "mapping.h"
 #include "posix.h"

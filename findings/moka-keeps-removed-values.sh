@@ -11,7 +11,7 @@
 # value, though entry_count() is zero from then on. The second one drops them. So a file, a lock or a connection that is a value stays open after its
 # key was removed, in a quiet program for good.
 #
-# For us: a benchmark with moka calls run_pending_tasks twice before it counts. What is pending with us is in the statistics.
+# For us: a comparison with moka calls run_pending_tasks twice before it counts.
 . "$(dirname "$0")/common.sh"
 
 cat >main.rs <<'END'

@@ -10,7 +10,7 @@
 # the kernel refuses for locked memory, and leave the error in errno. POSIX of 2024 says that free() does not change errno, glibc promises it since
 # 2.33, and so newer code does not save errno around free(). Programs that lock their memory, such as those with deadlines, see wrong errors then.
 #
-# For us: each path of free() that calls the kernel saves errno. A test locks the memory before it frees.
+# For us: free() of the preloaded library keeps errno here. Its test for that does not lock the memory yet.
 . "$(dirname "$0")/common.sh"
 only_x86_64
 

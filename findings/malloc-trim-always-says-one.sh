@@ -16,21 +16,25 @@ only_x86_64
 unpack libc6=2.36-9+deb12u14
 
 cat >trim.c <<'END'
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { BLOCKS = 65536, BLOCK = 1024 };
+enum { BLOCKS = 65536, BLOCK = 1024, CALLS = 10 };
 
+/* Reads it without stdio, which would allocate between the calls. */
 static long resident_pages(void)
 {
-    FILE *file = fopen("/proc/self/statm", "r");
+    char text[128] = "";
+    int file = open("/proc/self/statm", O_RDONLY);
     long size, resident;
 
-    if (!file || fscanf(file, "%ld %ld", &size, &resident) != 2)
-        exit(1);
-    fclose(file);
+    if (read(file, text, sizeof text - 1) <= 0 || sscanf(text, "%ld %ld", &size, &resident) != 2)
+        _exit(1);
+    close(file);
     return resident;
 }
 
@@ -38,7 +42,8 @@ int main(void)
 {
     static char *blocks[BLOCKS];
     static void *volatile above; /* keeps the blocks off the top of the heap, from which free() itself gives back */
-    long before, after;
+    long resident[CALLS + 1];
+    int results[CALLS];
 
     for (int i = 0; i < BLOCKS; i++) {
         blocks[i] = malloc(BLOCK);
@@ -47,12 +52,15 @@ int main(void)
     above = malloc(BLOCK);
     for (int i = 0; i < BLOCKS; i++)
         free(blocks[i]);
-    before = resident_pages();
-    for (int i = 0; i < 10; i++) {
-        printf("%d", malloc_trim(0));
-        after = resident_pages();
-        printf(" (%s) ", before - after > 10000 ? "much" : before - after > 100 ? "some" : "nothing");
-        before = after;
+    for (int i = 0; i < CALLS; i++) {
+        resident[i] = resident_pages();
+        results[i] = malloc_trim(0);
+    }
+    resident[CALLS] = resident_pages();
+    for (int i = 0; i < CALLS; i++) {
+        long less = resident[i] - resident[i + 1];
+
+        printf("%d (%s) ", results[i], less > 10000 ? "much" : less > 0 ? "some" : "nothing");
     }
     return !above;
 }

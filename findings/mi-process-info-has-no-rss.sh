@@ -9,7 +9,7 @@
 # grows by 100 MiB at mi_malloc(), before a page of it is there, and not when the pages are written. It is always equal to current_commit. peak_rss is the
 # true peak of the process, so the current value may be above the peak. On Linux mimalloc reads getrusage only, which has no current value.
 #
-# For us: a statistic with a name of the system's comes from the system. Where it is our own sum, the name says so.
+# For us: a statistic that has a name of the system comes from the system. Where it is our own sum, it has another name.
 . "$(dirname "$0")/common.sh"
 only_x86_64
 

@@ -10,7 +10,7 @@
 # once. The aligned forms are not replaced, so there both call it. A program that frees a cache in its new handler loses that for std::nothrow, and for
 # what uses it inside, as std::get_temporary_buffer does.
 #
-# For us: all forms of operator new go through one function, and a test counts the calls of the handler for each.
+# For us: each form of operator new calls the handler, and a test counts its calls.
 . "$(dirname "$0")/common.sh"
 only_x86_64
 

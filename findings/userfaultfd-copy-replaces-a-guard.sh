@@ -5,9 +5,9 @@
 # Guess, written before the run: userfaultfd (MISSING) on a range with a guard page: UFFDIO_COPY, UFFDIO_ZEROPAGE into the guard give EEXIST, and the
 # guard stays.
 #
-# Seen (Linux 6.18, x86-64): UFFDIO_ZEROPAGE gives EEXIST and the guard stays. UFFDIO_COPY succeeds, and the guard is a page with the data. A guard made
-# by mprotect() is a property of the mapping and keeps its effect. A guard page is a marker in the page table, and UFFDIO_COPY writes over any marker.
-# So a pager that restores whole mappings, as those of migrations and snapshots may do, removes the guards in them without an error.
+# Seen (Linux 6.18, x86-64): UFFDIO_ZEROPAGE gives EEXIST and the guard stays. UFFDIO_COPY succeeds, and the guard is a page with the data. A guard
+# made by mprotect() is a property of the mapping and keeps its effect. A guard page is a marker in the page table, and UFFDIO_COPY writes over any
+# marker. So a pager that restores whole mappings, as those of migrations and snapshots may do, removes the guards in them without an error.
 #
 # For us: restored memory gets its guards again, after it was filled.
 . "$(dirname "$0")/common.sh"

@@ -45,9 +45,13 @@ int main(void)
         return 77;
     for (int i = 0; i < BLOCKS; i++) {
         blocks[i] = malloc(BLOCK);
+        if (!blocks[i])
+            return 77;
         memset(blocks[i], 1, BLOCK);
     }
     large = malloc(LARGE);
+    if (!large)
+        return 77;
     memset(large, 1, LARGE);
     for (int i = 0; i < BLOCKS; i++) {
         error = errno_of_free(blocks[i]);

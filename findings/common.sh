@@ -31,6 +31,15 @@ unpack_gdb() { # makes the command `debugger`, which has no settings of the user
     }
 }
 
+build_rust() { # build_rust LINE...: main.rs as ./program, with a line of Cargo.toml for each crate
+    command -v cargo >/dev/null || leave_out "there is no cargo"
+    mkdir -p package/src
+    mv main.rs package/src/
+    printf '%s\n' '[package]' 'name = "program"' 'version = "0.0.0"' 'edition = "2021"' '[dependencies]' "$@" >package/Cargo.toml
+    CARGO_TARGET_DIR="$folder/target" cargo build -q --manifest-path package/Cargo.toml
+    mv target/debug/program .
+}
+
 expect() { # expect FOUND RIGHT
     [ "$1" = "$2" ] && return
     echo "$finding: this is no longer so" >&2

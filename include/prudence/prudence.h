@@ -50,9 +50,9 @@ extern "C" {
 
 /* Version of these headers. */
 #define PRUDENCE_VERSION_MAJOR 0
-#define PRUDENCE_VERSION_MINOR 2
+#define PRUDENCE_VERSION_MINOR 3
 #define PRUDENCE_VERSION_PATCH 0
-#define PRUDENCE_VERSION       "0.2.0"
+#define PRUDENCE_VERSION       "0.3.0-dev"
 
 #if defined(__has_attribute)
 #if __has_attribute(noplt)
@@ -97,7 +97,8 @@ extern "C" {
 struct prudence_cache;
 struct prudence_domain;
 
-/* Returns the version of the loaded library as text, "0.2.0" for example. Async-signal-safe. */
+/* Returns the version of the loaded library as text, "0.2.0" for example, between releases
+ * "0.3.0-dev". Async-signal-safe. */
 PRUDENCE_API const char *prudence_version(void);
 
 /* ------------------------------------------------------------------------- objects of any size */

@@ -11,7 +11,7 @@ from conan.tools.files import copy, rm, rmdir
 
 class Prudence(ConanFile):
     name = "prudence"
-    version = "0.2.0"
+    version = "0.3.0-dev"
     license = "MIT"
     description = "A memory allocator for programs that defer their frees"
     topics = ("allocator", "rcu", "concurrency")

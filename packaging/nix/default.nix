@@ -4,7 +4,7 @@
 
 pkgs.stdenv.mkDerivation {
   pname = "prudence";
-  version = "0.2.0";
+  version = "0.3.0-dev";
   src = pkgs.lib.cleanSource ../..;
 
   outputs = [ "out" "dev" "doc" ];

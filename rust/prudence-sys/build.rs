@@ -34,7 +34,7 @@ fn main() {
     if let Err(why) = build() {
         eprintln!(
             "prudence-sys: pkg-config does not find the library 'prudence', and its C is not built: \
-             {why}. Install Prudence 0.2 or later, or set PRUDENCE_LIB_DIR to the folder of \
+             {why}. Install Prudence 0.3 or later, or set PRUDENCE_LIB_DIR to the folder of \
              libprudence.so."
         );
         exit(1);
@@ -43,7 +43,7 @@ fn main() {
 
 fn pkg_config() -> Result<String, String> {
     let program = env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".to_string());
-    run(Command::new(program).args(["--libs", "prudence >= 0.2"]))
+    run(Command::new(program).args(["--libs", "prudence >= 0.3"]))
 }
 
 fn pass_on(flag: &str) {

@@ -23,6 +23,7 @@
 #include <urcu-pointer.h>
 #include <urcu-poll.h>
 #include <urcu-qsbr.h>
+#include <urcu/futex.h>
 #include <urcu.h> /* last, because it defines the names without a flavour */
 
 #include "support/gp_child.h"
@@ -303,6 +304,31 @@ TEST(functions_of_pointers)
     assert_ptr_equal(pointer, &other);
     assert_ptr_equal(rcu_cmpxchg_pointer_sym(&pointer, &other, NULL), &other);
     assert_null(pointer);
+}
+
+static void *sleep_until_woken(void *unused)
+{
+    while (!__atomic_load_n(&ran, __ATOMIC_SEQ_CST))
+        futex_noasync((int32_t *)&ran, FUTEX_WAIT, 0, NULL, NULL, 0);
+    return unused;
+}
+
+/* The functions of <urcu/futex.h>, none of which may be one of liburcu. */
+TEST(futexes)
+{
+    int32_t word = 1;
+    pthread_t thread;
+
+    assert_int_equal(futex_async(&word, FUTEX_WAKE, 1, NULL, NULL, 0), 0);
+    assert_int_equal(futex_async(&word, FUTEX_WAIT, 0, NULL, NULL, 0), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(compat_futex_async(&word, FUTEX_WAKE, 1, NULL, NULL, 0), 0);
+    assert_int_equal(compat_futex_noasync(&word, FUTEX_WAKE, 1, NULL, NULL, 0), 0);
+    ran = 0;
+    assert_int_equal(pthread_create(&thread, NULL, sleep_until_woken, NULL), 0);
+    __atomic_store_n(&ran, 1, __ATOMIC_SEQ_CST);
+    assert_true(futex_noasync((int32_t *)&ran, FUTEX_WAKE, 1, NULL, NULL, 0) >= 0);
+    pthread_join(thread, NULL);
 }
 
 SUITE()

@@ -1,8 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: cost 20
+# ctest: cost 90
+# ctest: timeout 3600 (make test-long compiles the two files in thirty ways)
 """Whatever linker a program is linked by, the library works in it as fast as the machine allows: with restartable sequences and
 membarriers.
+
+The library is also linked as two files (tools/amalgamate), which link-time optimization sees together with the program: by each compiler,
+for each kind of executable, by each linker. PRUDENCE_MODELS=deep (make test-long) has any two of these together, else some are tried.
 
 mold binds a weak variable of the dynamic loader to 0, so that a library which trusts its reference believes that glibc has no
 sequences. What the machine has is found out by a program that does not use the library (tests/modes/machine.c)."""
@@ -20,11 +24,18 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 SHARED, STATIC, STATIC_MALLOC = BUILD / "libprudence.so", BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
 LINKERS = ("bfd", "gold", "lld", "mold")
 EXECUTABLES = (("-fPIE", "-pie"), ("-fno-pie", "-no-pie"), ("-fPIE", "-pie", "-flto"), ("-static",), ("-fPIE", "-static-pie"))
 # gold cannot link such programs; gcc's LTO needs a plug-in, which lld does not load.
 IMPOSSIBLE = {("gold", "-static-pie"), ("lld", "-flto")}
+# What the two files and the program above them are made with.
+COMPILERS = (("gcc",), ("gcc", "-flto", "-flto-partition=none"), ("gcc", "-flto", "-flto-partition=balanced"),
+             ("clang",), ("clang", "-flto=full"), ("clang", "-flto=thin"))
+OPTIMIZED = ("-O0", "-O1", "-O2", "-O3")
+POSITIONS = {"-shared": "-fPIC", "-pie": "-fPIE", "-no-pie": "-fno-pie", "-static": "-fno-pie", "-static-pie": "-fPIE"}
+PLUS = {"gcc": "g++", "clang": "clang++"}
 numbers = itertools.count()
 # For a program that calls malloc before constructors run, and whose own dlsym allocates (glibc 2.34 and newer).
 FIRST = """
@@ -57,12 +68,28 @@ def call(*command, **names):
     return done.stdout
 
 
+def rows_of_pairs(possible, *axes):
+    """Rows with a value of each axis, in which any two values of two axes that can be together are together once; the first have most."""
+    pairs = {row: set(itertools.combinations(enumerate(row), 2)) for row in itertools.product(*axes) if possible(row)}
+    missing = set().union(*pairs.values())
+    while missing:
+        best = max(pairs, key=lambda row: len(pairs[row] & missing))
+        missing -= pairs[best]
+        yield best
+
+
+def is_possible(row):
+    (compiler, *flags), _, kind, linker, _ = row
+    return not IMPOSSIBLE & {(linker, kind), *((linker, flag) for flag in flags if compiler == "gcc")}
+
+
 class Linkers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         missing = [linker for linker in LINKERS if not shutil.which(f"ld.{linker}")]
-        if missing and os.environ.get("CI"):
-            sys.exit(f"there is no {missing[0]} (tools/setup installs all linkers)")
+        cls.compilers = [compiler for compiler in COMPILERS if shutil.which(PLUS[compiler[0]])]
+        if (missing or len(cls.compilers) < len(COMPILERS)) and os.environ.get("CI"):
+            sys.exit(f"there is no {[*missing, 'clang++'][0]} (tools/setup installs all linkers and compilers)")
         cls.linkers = [linker for linker in LINKERS if linker not in missing]
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
@@ -117,11 +144,30 @@ class Linkers(unittest.TestCase):
                 preloaded = self.linked("bfd", SHARED, f"-Wl,-rpath,{BUILD}")
                 self.works(preloaded, LD_PRELOAD=str(library))
 
+    def two_files_work(self, row):
+        (compiler, *flags), optimized, kind, linker, language = row
+        flags += [optimized, "-Wall", "-Werror", POSITIONS[kind], f"-I{self.folder}"]
+        link = [*flags, f"-fuse-ld={linker}", "-pthread", "-o"]
+        library, program, linked = (self.folder / f"two-{next(numbers)}{end}" for end in (".o", ".o", ""))
+        call(compiler, *flags, "-c", self.folder / "prudence.c", "-o", library)
+        call(compiler, *flags, "-DTWO_FILES", "-x", language, "-c", HERE / "program_mode.c", "-o", program)
+        kind = [kind]
+        if kind == ["-shared"]:
+            objects, library = library, self.folder / f"lib{linked.name}.so"
+            call(compiler, *link, library, *kind, objects)
+            kind = ["-pie", f"-Wl,-rpath,{self.folder}"]  # not always, because glibc 2.36 crashes in a -static-pie program with a path
+        call(compiler if language == "c" else PLUS[compiler], *link, linked, *kind, program, library)
+        self.works(linked)
+
     def test_two_files(self):
         call(ROOT / "tools/amalgamate", self.folder)
-        two = self.folder / "prudence.o"
-        call("gcc", "-O0", "-w", "-fPIC", "-c", self.folder / "prudence.c", "-o", two)
-        self.each([(*flags, "-DTWO_FILES", f"-I{self.folder}", two) for flags in EXECUTABLES if "-flto" not in flags])
+        rows = rows_of_pairs(is_possible, self.compilers, OPTIMIZED, POSITIONS, self.linkers, ("c", "c++"))
+
+        def one(row):
+            with self.subTest(row=row):
+                self.two_files_work(row)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(one, rows if DEEP else itertools.islice(rows, 8)))
 
     def test_first_malloc_asks_the_loader(self):
         """The program's first malloc comes before constructors, and its own dlsym allocates."""

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
-"""Programs for libscm (<stm.h>, <stm-debug.h>) are compiled against <prudence/scm-compat> as they are, by both compilers, as C and
+"""Programs for libscm (<stm.h>, <stm-debug.h>, <libscm.h>) are compiled against <prudence/scm-compat> as they are, by both compilers, as C and
 C++, and linked with each form of the library; they do what they did, and a first tick makes a thread take part."""
 
 import itertools
@@ -30,8 +30,8 @@ def compilers():
     return found
 
 
-def compile_program(compiler, language, library, to):
-    command = [compiler, *STRICT, *INCLUDE, *LANGUAGES[language], HERE / "program_stm.c", "-x", "none", *LIBRARIES[library], "-pthread", "-o", to]
+def compile_program(compiler, language, library, to, *sources):
+    command = [compiler, *STRICT, *INCLUDE, *LANGUAGES[language], *sources, "-x", "none", *LIBRARIES[library], "-pthread", "-o", to]
     return subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -41,7 +41,7 @@ class Programs(unittest.TestCase):
             for compiler, language, library in itertools.product(compilers(), LANGUAGES, LIBRARIES):
                 program = Path(folder, "program")
                 with self.subTest(compiler=compiler, language=language, library=library):
-                    built = compile_program(compiler, language, library, program)
+                    built = compile_program(compiler, language, library, program, HERE / "program_stm.c")
                     self.assertEqual((built.returncode, built.stdout), (0, ""))
                     done = subprocess.run([program], text=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                     self.assertEqual(done.returncode, 0, done.stderr)
@@ -49,8 +49,21 @@ class Programs(unittest.TestCase):
                     self.assertEqual(done.stderr.count("\n"), 1, done.stderr) # no tick was refused
                     self.assertIn("scm_refresh: extension 5000", done.stderr)
 
+    def test_clocks_and_regions_by_number(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = Path(folder, "other.c")
+            other.write_text(f'#define OTHER_FILE\n#include "{HERE}/program_libscm.c"\n')
+            for compiler, language, library in itertools.product(compilers(), LANGUAGES, LIBRARIES):
+                program = Path(folder, "program")
+                with self.subTest(compiler=compiler, language=language, library=library):
+                    built = compile_program(compiler, language, library, program, HERE / "program_libscm.c", other)
+                    self.assertEqual((built.returncode, built.stdout), (0, ""))
+                    done = subprocess.run([program], text=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    self.assertEqual((done.returncode, done.stdout), (0, "numbers agree\n"), done.stderr)
+                    self.assertRegex(done.stderr, r"\A.*: scm_region_alloc: region \S+ has (ended|expired).*\n\Z")
+
     def test_headers_alone_and_in_any_order(self):
-        for compiler, order in itertools.product(compilers(), itertools.permutations(["stm.h", "stm-debug.h", "prudence/scm.h"])):
+        for compiler, order in itertools.product(compilers(), itertools.permutations(["stm.h", "libscm.h", "prudence/scm.h"])):
             text = "".join(f"#include <{header}>\n" for header in order * 2) + "void (*tick)(void) = scm_tick;\n"
             done = subprocess.run([compiler, *STRICT, *INCLUDE, "-x", "c", "-c", "-", "-o", os.devnull], input=text, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

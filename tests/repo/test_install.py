@@ -40,7 +40,7 @@ int main(void)
 PROJECT = """
 cmake_minimum_required(VERSION 3.22)
 project(user LANGUAGES C)
-find_package(prudence 0.2 REQUIRED CONFIG)
+find_package(prudence REQUIRED CONFIG)
 foreach(library prudence prudence_static prudence-malloc prudence-malloc-static prudence-urcu prudence-urcu-static)
     add_executable(with_${library} user.c)
     target_link_libraries(with_${library} PRIVATE prudence::${library})

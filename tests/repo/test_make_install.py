@@ -68,6 +68,7 @@ class MakeInstall(unittest.TestCase):
         lines = self.make("install", f"prefix={self.prefix}").splitlines()
         self.assertLessEqual(len(lines), 8, lines)
         self.assertRegex(lines[0], rf"^installed: [0-9]+ files below {self.prefix} ")
+        self.assertNotIn("LD_RUN_PATH", "\n".join(lines))  # glibc 2.36 crashes in every -static-pie program that is linked with it
         commands = [line.strip() for line in lines if re.match(r"    (export|cc) ", line)]
         self.assertEqual([command.split()[0] for command in commands], ["export", "cc"], lines)
         (self.root / "example.c").write_text(PROGRAM)
@@ -125,7 +126,7 @@ class MakeInstall(unittest.TestCase):
         """The loader knows more than a pipe holds."""
         said = self.make_with("ldconfig", f"echo '{self.prefix}/lib: (from a file)'; seq 100000", "install", f"PREFIX={self.prefix}")
         self.assertIn("export PKG_CONFIG_PATH=", said)
-        self.assertNotIn("LD_RUN_PATH", said)
+        self.assertNotIn("rpath", said)
 
     def test_says_what_the_advisor_lacks(self):
         said = self.make_with("pkg-config", 'case "$*" in *jansson*) exit 1 ;; esac', "install", f"PREFIX={self.prefix}")

@@ -165,16 +165,21 @@ class Versions(unittest.TestCase):
 
     def test_another_version_is_found_and_written(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("debian", "packaging"):
-                shutil.copytree(ROOT / name, Path(folder, name))
+            for name in ("debian", "packaging", "include", "rust", "docs/man", "lab/examples"):
+                shutil.copytree(ROOT / name, Path(folder, name), ignore=shutil.ignore_patterns("target"))
             text = (ROOT / "CMakeLists.txt").read_text()
             Path(folder, "CMakeLists.txt").write_text(re.sub(r"(project\(prudence VERSION) \S+", r"\1 7.8.9", text))
-            status, said = tool("versions", folder)
-            self.assertEqual(status, 1)
-            self.assertIn("debian/changelog: version", said)
-            self.assertIn("CMakeLists.txt has 7.8.9", said)
-            self.assertEqual(tool("versions", "--update", folder), (0, ""))
-            self.assertEqual(tool("versions", folder), (0, ""))
+            for changes, debian, crate in (("## Unreleased\n## 7.8.8 (", "7.8.9~dev", "7.8.9-dev"), ("## 7.8.9 (", "7.8.9", "7.8.9")):
+                Path(folder, "CHANGELOG.md").write_text(changes)
+                status, said = tool("versions", folder)
+                self.assertEqual(status, 1)
+                self.assertIn("debian/changelog: version", said)
+                self.assertIn(f", not {debian} (", said)
+                self.assertEqual(tool("versions", "--update", folder), (0, ""))
+                self.assertEqual(tool("versions", folder), (0, ""))
+                self.assertIn(f'version = "{crate}"\n', Path(folder, "rust/prudence/Cargo.toml").read_text())
+                self.assertIn(f'"Prudence {crate}"', Path(folder, "docs/man/prudence.7").read_text())
+                self.assertIn('find_package(prudence 7.8 ', Path(folder, "lab/examples/CMakeLists.txt").read_text())
 
 
 class Symbols(unittest.TestCase):

@@ -117,7 +117,7 @@ class Names(unittest.TestCase):
         for flavour in FLAVOURS:
             for what in ("ours", "refused"):
                 lines = ["#define URCU_API_MAP", f"#include <urcu/urcu-{flavour}.h>", "#include <urcu/urcu-poll.h>",
-                         "struct nothing;"]
+                         "#include <urcu/futex.h>", "struct nothing;"]
                 for name, (said, why) in page_rows().items():
                     if said == what and not name.startswith("struct "):
                         lines += self.probe(flavour, name, what, why)

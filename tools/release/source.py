@@ -9,9 +9,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def version():
+def number(root=ROOT):
     """The version of CMakeLists.txt."""
-    return re.search(r"^project\(prudence VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+    return re.search(r"^project\(prudence VERSION (\S+)", (root / "CMakeLists.txt").read_text(), re.M)[1]
+
+
+def released(root=ROOT):
+    """The versions that CHANGELOG.md says were released."""
+    return re.findall(r"^## (\d\S*) \(", (root / "CHANGELOG.md").read_text(), re.M)
+
+
+def version(root=ROOT, mark="~"):
+    """The version, marked while it is not released. ~ is the mark that packages and archives have, - that of semantic versions."""
+    return number(root) + ("" if number(root) in released(root) else f"{mark}dev")
 
 
 def revision():

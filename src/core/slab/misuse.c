@@ -88,20 +88,24 @@ struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void 
     misuse_explain_and_abort(slab, object);
 }
 
+static void describe_state(const struct slab *slab, const void *object, bool latent,
+                           const char *label, const char *what)
+{
+    os_report_misuse("%s: %s%p of cache '%s' is already %s", what, label, object,
+                     name_of_cache(slab, object), latent ? "deferred and not yet safe" : "free");
+    extensions_explain(slab, object);
+}
+
 void misuse_describe_double(const struct slab *slab, const void *object, bool latent,
                             const char *what)
 {
-    os_report_misuse("%s: double free: %p of cache '%s' is already %s", what, object,
-                     name_of_cache(slab, object), latent ? "deferred and not yet safe" : "free");
-    extensions_explain(slab, object);
+    describe_state(slab, object, latent, latent ? "" : "double free: ", what);
 }
 
 void misuse_describe_not_live(const struct slab *slab, const void *object, bool latent,
                               const char *what)
 {
-    os_report_misuse("%s: %p of cache '%s' is already %s", what, object,
-                     name_of_cache(slab, object), latent ? "deferred and not yet safe" : "free");
-    extensions_explain(slab, object);
+    describe_state(slab, object, latent, "", what);
 }
 
 bool misuse_check_live(const struct slab *slab, const void *object, const char *what)

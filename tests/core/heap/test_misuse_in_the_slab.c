@@ -85,13 +85,14 @@ TEST(doubles_die_in_the_slab)
     object = prudence_cache_alloc(cache);
     snprintf(pointer, sizeof pointer, "%p of cache 'test'", object);
     expect_death(free_twice, NULL, "double free", pointer, "already free");
-    expect_death(defer_twice, NULL, "double free", pointer, "already deferred and not yet safe");
+    expect_death(defer_twice, NULL, "deferred free: 0x", pointer,
+                 "already deferred and not yet safe");
     expect_death(defer_twice_around_another, neighbour, "double free", pointer, "already free");
     expect_death(free_deferred_one, NULL, "double free", pointer, "already free");
     expect_death(defer_free_one, NULL, "double free", pointer, "already free");
-    expect_death(defer_twice_past_the_latent_cache, NULL, "double free", pointer,
+    expect_death(defer_twice_past_the_latent_cache, NULL, ": 0x", pointer,
                  "already deferred and not yet safe");
-    expect_death(free_one_in_the_latent_slab, NULL, "double free", pointer,
+    expect_death(free_one_in_the_latent_slab, NULL, ": 0x", pointer,
                  "already deferred and not yet safe");
     expect_death(defer_one_in_the_slab, NULL, "double free", pointer, "already free");
     prudence_cache_free(cache, object);

@@ -84,11 +84,13 @@ PRUDENCE_API extern __thread struct prudence_reader *prudence_urcu_qsbr_self
     __attribute__((alias("reader_lasting_self")));
 static __thread struct table *thread_table __attribute__((tls_model("initial-exec")));
 
-/* Volatile, because the compiler assumes that two names of one variable have the same address. */
+/* The compiler must not know what `own` is: it assumes that two names of one variable have the same
+ * address, and gcc assumes in other places that pointers to two names differ. */
 bool readers_are_superseded(void)
 {
-    struct prudence_reader **volatile own = &reader_self;
+    struct prudence_reader **own = &reader_self;
 
+    __asm__("" : "+r"(own));
     return own != &prudence_reader_self;
 }
 

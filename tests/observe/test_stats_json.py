@@ -82,7 +82,7 @@ class StatsJson(unittest.TestCase):
     def test_who_and_when(self):
         all_of_it = self.run_in("C")
         self.assertEqual(all_of_it["program"], "program")
-        self.assertRegex(all_of_it["version"], r"^\d+\.\d+\.\d+$")
+        self.assertRegex(all_of_it["version"], r"^\d+\.\d+\.\d+(-dev)?$")
         self.assertRegex(all_of_it["time"], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$")
         self.assertGreater(all_of_it["pid"], 1)
         latent, = all_of_it["most_latent"]

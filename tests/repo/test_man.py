@@ -51,6 +51,16 @@ def options_of(scenario):
     return set(re.findall(r"(--[a-z-]+)", text)) - {"--help", "--usage", "--version"}
 
 
+class Version(unittest.TestCase):
+    def test_each_program_with_a_page_says_it(self):
+        version = re.search(r'#define PRUDENCE_VERSION +"(.*)"', (ROOT / "include/prudence/prudence.h").read_text())[1]
+        for page in sorted((ROOT / "docs/man").glob("*.1")):
+            with self.subTest(page.name):
+                done = subprocess.run([BUILD / "bin" / page.stem, "--version"], text=True, capture_output=True)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"{page.stem} {version}\n", ""))
+                self.assertIn(version, page.read_text().splitlines()[1])
+
+
 class Man(unittest.TestCase):
     def test_groff_warns_of_nothing(self):
         if not shutil.which("groff"):

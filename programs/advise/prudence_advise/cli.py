@@ -27,10 +27,11 @@ examples:
 
 @dataclass(frozen=True)
 class Places:
-    """Folders of the programs and of the style of reports."""
+    """Folders of the programs and of the style of reports, and the version of all."""
 
     programs: Path
     style: Path
+    version: str = "unknown"
 
 
 def add_machine_options(parser):
@@ -43,11 +44,12 @@ def add_machine_options(parser):
                        help="time to fetch a cache line from another node (default: measured, or an estimate)")
 
 
-def advise_parser():
+def advise_parser(version):
     parser = argparse.ArgumentParser(
         prog="prudence-advise", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Which way to synchronize a load is the fastest on this machine, and whether RCU pays.",
         epilog=EXAMPLE)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version}", help="print the version and end")
     load = parser.add_argument_group("the load")
     load.add_argument("--threads", metavar="N", type=count(1, 1e5), required=True, help="threads that use the data")
     load.add_argument("--updates", metavar="SHARE", type=share, required=True,
@@ -150,7 +152,7 @@ def machine_of(request, places, draws=advice.DRAWS):
 # -------------------------------------------------------------------------------------------- commands
 
 def run_advise(arguments, places):
-    parser = advise_parser()
+    parser = advise_parser(places.version)
     request, load, needs = parse_load(parser, arguments)
     answer = advice.advise(machine_of(request, places), load, needs, request.current)
     print(json.dumps(answer, indent=1) if request.json else advice.text(answer))
@@ -203,7 +205,7 @@ def keep_check(request, load, answer):
 
 def run_check(arguments, places):
     from . import check
-    parser = advise_parser()
+    parser = advise_parser(places.version)
     parser.prog, parser.epilog = "prudence-advise check", None
     parser.description = ("Run the load under each mechanism, and compare the rates with those of the model. What is found is kept, and "
                           "later answers hold the model's error.")

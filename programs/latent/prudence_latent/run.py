@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from prudence_watch import version
 from . import figures, record, report, unseen
 
 EXAMPLE = """\
@@ -42,6 +43,7 @@ def parser():
         prog="prudence-latent", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLE,
         description="Runs PROGRAM and shows its waits for grace periods: callbacks of liburcu (call_rcu), how long they wait and how much memory "
         "hangs behind them; how long its threads sleep in synchronize_rcu; by calling place. PROGRAM is not changed. The report goes to standard error.")
+    version.add_option(made)
     made.add_argument("--json", metavar="FILE", help="also as JSON")
     made.add_argument("--html", metavar="FILE", help="also as a page with a picture over time (needs python3-matplotlib)")
     made.add_argument("--every", metavar="SECONDS", type=float, help="report the pending callbacks every N seconds")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Watching processes that use Prudence from outside (docs/adr/0089-watching-from-outside.md).
 
+    version.py    the option --version
     errors.py     what a tool says and ends with
     bounds.py     how much is taken from others (docs/adr/0089-watching-from-outside.md)
     patience.py   work that another process could keep from ending

@@ -4,7 +4,7 @@
 import argparse
 import re
 
-from . import bounds, choose, commands, heap_profile, text
+from . import bounds, choose, commands, heap_profile, text, version
 from .ask import set_option
 from .errors import WatchError
 from .source import set_encoding, write
@@ -39,6 +39,7 @@ def parser():
         prog="prudence-inspect", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Shows the memory of a process that uses Prudence, or of its core file. The process does not take part, and needs no option.",
         epilog=EXAMPLE)
+    version.add_option(made)
     choose.add_target(made, core=True)
     asked = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
 

@@ -5,7 +5,7 @@ import argparse
 import itertools
 import sys
 
-from . import choose, profile_file, text
+from . import choose, profile_file, text, version
 from .errors import WatchError
 from .modules import Modules
 from .plain_file import open_plain
@@ -108,6 +108,7 @@ def arguments(words):
     parser = argparse.ArgumentParser(
         prog="prudence-profile", description="Shows a heap profile that a program wrote (option profile), or turns it "
         "into what pprof reads. Figures are estimates from samples.")
+    version.add_option(parser)
     parser.add_argument("file", help="a profile that prudence_profile_dump or the option profile_file wrote")
     parser.add_argument("--since", metavar="FIRST", help="show growth since FIRST, an earlier profile of the process, or one of another run")
     what = parser.add_mutually_exclusive_group()

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from . import choose, text
+from . import choose, text, version
 from .errors import WatchError
 from .source import Source, set_encoding, write
 
@@ -56,6 +56,7 @@ def parser():
         prog="prudence-stat", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Samples the memory of a process that uses Prudence, as lines of JSON or CSV, or as metrics for Prometheus.",
         epilog=EXAMPLE)
+    version.add_option(made)
     choose.add_options(made, 1.0)
     made.add_argument("--count", type=choose.count, metavar="N", help="end after so many samples")
     form = made.add_mutually_exclusive_group()

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 
-from . import text
+from . import text, version
 from .errors import WatchError
 from .modules import Modules
 from .source import set_encoding, write
@@ -78,6 +78,7 @@ def parser():
         prog="prudence-symbolize", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLE,
         description="Copies standard input, and names function, file and line of each call in it: reports and dumps of Prudence, "
         "and of the sanitizers. Functions that the compiler inlined get a line of their own.")
+    version.add_option(made)
     made.add_argument("--binaries", metavar="FOLDER", help="where the programs and libraries of a report from another machine are: by their "
                       "whole path, or all in this folder")
     return made

@@ -9,7 +9,7 @@ import select
 import sys
 import time
 
-from . import choose, screen, text
+from . import choose, screen, text, version
 from .errors import Ended, WatchError
 from .source import LOOK, Source, set_encoding, write
 
@@ -153,6 +153,7 @@ def parser():
     made = argparse.ArgumentParser(
         prog="prudence-top", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Shows the memory of a process that uses Prudence, as it changes.", epilog=EXAMPLE)
+    version.add_option(made)
     choose.add_options(made, 1.0, core=True)
     made.add_argument("--sort", choices=tuple(screen.BY_NAME), default="latent", metavar="COLUMN",
                       help="order of the caches: " + ", ".join(screen.BY_NAME) + " (default: latent)")

@@ -294,7 +294,7 @@ class Written(unittest.TestCase):
         self.assertIn("acdc: out of memory after", done.stderr)
 
     def test_version_and_help(self):
-        self.assertRegex(acdc("--version").stdout, r"^acdc \d+\.\d+\.\d+\n$")
+        self.assertRegex(acdc("--version").stdout, r"^acdc \d+\.\d+\.\d+(-dev)?\n$")
         text = acdc("--help").stdout
         page = (ROOT / "docs/man/acdc.1").read_text().replace("\\-", "-")
         for option in {word.split("=")[0].strip(",") for word in text.split()

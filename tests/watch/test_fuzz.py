@@ -12,6 +12,7 @@ JSON reader and Prometheus can take. Mutations of real ones.
 import contextlib
 import csv
 import io
+import itertools
 import json
 import os
 import random
@@ -29,7 +30,7 @@ from watching import BUILD, ROOT, Watched
 
 try:
     from prometheus_client import CollectorRegistry, exposition
-    from prudence_watch import openmetrics, pprof
+    from prudence_watch import openmetrics, pprof  # noqa: F401 (pprof needs a package)
 except ImportError as missing:
     if os.environ.get("CI"):
         sys.exit(f"{missing} (tools/setup installs it)")
@@ -126,7 +127,8 @@ class Profile(Target):
         with mock.patch.object(symbols, "is_trusted", return_value=False):  # no processes of addr2line
             for lines in (profile.leaks(found, 20), *(view(found, name, 20) for view in (profile.top, profile.ages) for name in profile.VIEWS)):
                 assert all(text.printable(line).isprintable() for line in lines)
-        pprof.converted(found)
+            for convert, name in itertools.product(profile.FORMATS.values(), profile.VIEWS):
+                convert(found, name)
 
 
 class Program(Target):

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
-"""prudence-profile: of a program whose profile is known, each view names the right calls with about the right figures; pprof opens
-what is written for it, if it is here; files that are no profile are refused by name."""
+"""prudence-profile: of a program whose profile is known, each view names the right calls with about the right figures; google-pprof, jeprof,
+and if they are here pprof and inferno-flamegraph open what is written for them; files that are no profile are refused by name."""
 
 import contextlib
 import gzip
 import io
+import itertools
 import os
 import re
 import shutil
@@ -29,6 +30,8 @@ except ImportError as error:
 
 PROFILE = BUILD / "bin/prudence-profile"
 MB = 1 << 20
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
+INFERNO = "inferno@0.12.8"
 
 
 class Profile(Tools):
@@ -134,6 +137,99 @@ class Profile(Tools):
             first = next(line for line in done.stdout.splitlines() if "%" in line and "Showing" not in line and "flat%" not in line)
             self.assertTrue(first.endswith(f" {function}"), done.stdout)
 
+    def output(self, form, *words):
+        out = self.folder / "out"
+        self.run_tool(*words, "--format", form, "-o", out)
+        return out.read_text()
+
+    def folded(self, *words):
+        """The bytes of each stack. A line is frames between semicolons, a blank and a number, as all readers of folded stacks want it."""
+        lines = self.output("folded", *words).splitlines()
+        found = {}
+        for line in lines:
+            self.assertRegex(line, r"\A[^;\s][^;]*(;[^;\s][^;]*)* [1-9][0-9]*\Z")
+            stack, size = line.rsplit(" ", 1)
+            found[stack] = int(size)
+        self.assertEqual(len(found), len(lines))
+        return found
+
+    def test_folded_stacks(self):
+        for words, stack, size in (((self.during,), ";main;leaks_some;leaks_one", 62.5 * MB),
+                                   ((self.during, "--view=allocated"), ";main;uses_much", 256 * MB),
+                                   ((self.during, "--view=latent"), ";main;storms", 10 * MB),
+                                   (("--since", self.during, self.second), ";main;leaks_more;leaks_one", 31.25 * MB)):
+            found = self.folded(*words)
+            self.assert_about(sum(found[one] for one in found if one.endswith(stack)), size)
+        self.assertFalse([one for one in found if "leaks_some" in one])
+        self.assertEqual(self.folded("--since", self.second, self.second), {})
+
+    def test_folded_stacks_of_odd_names(self):
+        """A semicolon in a name ends no frame, and places that differ in the cache alone are one stack."""
+        self.assertEqual(self.folded(self.hostile(path="/a;b\x0b c 5")), {"/a:b? c 5+0xff": 100})
+        self.assertEqual(self.folded(self.hostile(cache='"c"\nages\ncalls 1000\nallocates 1 7 1 7 1 "d"', path="/a")), {"/a+0xff": 107})
+        self.assertEqual(self.folded(self.hostile(cache='"c"\nages\ncalls\nallocates 1 7 1 7 1 "d"', calls="1000 1001", path="/a")),
+                         {"(unknown)": 100, "/a+0x100;/a+0xff": 7})
+
+    @unittest.skipUnless(DEEP, "make test-long runs this")
+    def test_inferno_opens_folded_stacks(self):
+        if not shutil.which("cargo"):
+            self.skipTest("there is no cargo")
+        done = subprocess.run(["cargo", "install", "--quiet", "--locked", "--root", self.folder, "--bin", "inferno-flamegraph", INFERNO],
+                              text=True, capture_output=True, check=False)
+        if done.returncode:
+            self.skipTest(f"inferno cannot be installed: {done.stderr[-300:]}")
+        for words, functions in (((self.during,), ("leaks_some", "leaks_one", "refills")), ((self.during, "--view=latent"), ("storms",)),
+                                 (("--since", self.during, self.second), ("leaks_more", "leaks_one"))):
+            found = self.folded(*words)
+            drawn = self.run_reader(self.folder / "bin/inferno-flamegraph", "--minwidth=0", "--countname=bytes", self.folder / "out")
+            titles = {name: int(size.replace(",", "")) for name, size in re.findall(r"<title>(\S+) \(([0-9,]+) bytes, ", drawn)}
+            self.assertEqual(titles["all"], sum(found.values()))
+            for function in functions:
+                self.assertEqual(titles[function], sum(found[one] for one in found if f";{function};" in f"{one};"))
+
+    def run_reader(self, *words):
+        return subprocess.run(words, text=True, capture_output=True, timeout=PATIENCE, check=True, cwd=self.folder,
+                              env=os.environ | {name: str(self.folder) for name in ("HOME", "PPROF_TMPDIR", "JEPROF_TMPDIR")}).stdout
+
+    def heap_readers(self):
+        for reader in ("google-pprof", "jeprof"):
+            if shutil.which(reader):
+                yield reader
+            elif os.environ.get("CI"):
+                self.fail(f"there is no {reader} (tools/setup installs it)")
+
+    def read_heap(self, reader, *words):
+        """What a reader says of each function: its bytes, and with those that it called."""
+        shown = self.run_reader(reader, "--text", "--show_bytes", *words, self.program, self.folder / "out")
+        return {function: (int(own), int(all_of_it)) for own, all_of_it, function in
+                re.findall(r"(?m)^ *(\d+) +[\d.]+% +[\d.]+% +(\d+) +[\d.]+% (\w+)", shown)}
+
+    def test_google_pprof_and_jeprof_open_heap_text(self):
+        for reader, (words, kind, function, at, size) in itertools.product(self.heap_readers(), (
+                ((self.during,), "--inuse_space", "leaks_some", 1, 62.5 * MB),
+                ((self.during,), "--alloc_space", "uses_much", 0, 256 * MB),
+                ((self.during, "--view=latent"), "--inuse_space", "storms", 0, 10 * MB),
+                (("--since", self.during, self.second), "--inuse_space", "leaks_more", 1, 31.25 * MB),
+                (("--since", self.during, self.second), "--alloc_objects", "refills", 0, 32 << 10))):
+            with self.subTest(reader=reader, kind=kind, function=function):
+                self.output("heap", *words)
+                found = self.read_heap(reader, kind)
+                self.assert_about(found[function][at], size)
+                self.assertEqual(found["main"][1], sum(own for own, _ in found.values()))
+
+    def test_heap_text(self):
+        """The readers look for the line of the call, so the first address is within it. Fewer than before are none."""
+        self.assertEqual(self.output("heap", self.hostile(calls="1000 1001", path="/a b")),
+                         "heap profile: 1: 100 [1: 100] @ heapprofile\n1: 100 [1: 100] @ 0xfff 0x1001\n\n"
+                         "MAPPED_LIBRARIES:\n00000f00-00002000 r-xp 00000000 00:00 0 /a b\n")
+        before = self.folder / "before"
+        before.write_bytes(self.hostile(site="allocates 12000 300 12000 300 9").read_bytes())
+        self.assertIn("\n0: 0 [1: 100] @", self.output("heap", "--since", before, self.hostile(site="allocates 6000 100 18000 400 9")))
+        self.assertIn("heap profile: 0: 0 [0: 0] @ heapprofile\n\n", self.output("heap", "--view=deferred", self.hostile()))
+
+    def test_a_format_needs_a_file(self):
+        self.assertIn("--format is the format of --output", self.run_tool(self.during, "--format", "heap", status=2))
+
     def test_other_files_are_refused(self):
         whole = self.during.read_text()
         for name, text, reason in (("other", "what", "this is no profile"), ("empty", "", "this is no profile"),
@@ -178,7 +274,8 @@ class Profile(Tools):
         for instead in ({}, {"ages": "47:1 0:0"}, {"ages": "5:0"}, {"site": "allocates 0 100 0 0 0"}, {"site": f"defers {2**64 - 1} {2**64 - 1} 1 1 {2**64 - 1}"},
                         {"mapping": "2000-1000 r-xp ffffffffffffffff 00:00 0"}, {"calls": "ffffffffffffffff 1"}, {"program": '"\\ud800"'},
                         {"site": "allocates 1 1 1 1 1 \"d\"\nages\ncalls\nallocates 1 1 1 1 1"}):
-            for words in (("--leaks",), ("--ages",), ("--ages", "--view=latent"), ("--view=deferred",), ("-o", self.folder / "hostile.pb.gz")):
+            for words in (("--leaks",), ("--ages",), ("--ages", "--view=latent"), ("--view=deferred",), ("-o", self.folder / "hostile.pb.gz"),
+                          ("-o", self.folder / "hostile.folded", "--format=folded"), ("-o", self.folder / "hostile.heap", "--format=heap")):
                 with self.subTest(instead, words=words):
                     self.run_here(self.hostile(**instead), *words)
         self.assertIn("'0' is not a number from 1", self.run_tool(self.hostile(), "-n", 0, status=2))
@@ -249,6 +346,9 @@ class Profile(Tools):
             self.assertIn("(a? ??\")", shown)
             self.assertNotIn("\033", shown)
         self.run_tool(odd, "-o", self.folder / "odd.pb.gz")
+        self.folded(odd)
+        self.run_tool(odd, "-o", self.folder / "odd.heap", "--format=heap")
+        self.assertIn(b"/pro\x0c\xff\r\033filed\n", (self.folder / "odd.heap").read_bytes())
 
     def test_a_function_without_a_name_does_not_get_another_ones(self):
         source, library = self.folder / "stripped.c", self.folder / "stripped.so"
@@ -269,8 +369,8 @@ class Profile(Tools):
         page = (ROOT / "docs/man/prudence-profile.1").read_text().replace("\\-", "-")
         for option in re.findall(r"--[a-z]+", self.run_tool("--help")):
             self.assertIn(option, page)
-        for view in profile.VIEWS:
-            self.assertIn(view, page)
+        for name in (*profile.VIEWS, *profile.FORMATS):
+            self.assertIn(name, page)
 
 
 if __name__ == "__main__":

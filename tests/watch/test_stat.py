@@ -22,7 +22,8 @@ import urllib.parse
 import urllib.request
 from unittest import mock
 
-from watching import PATIENCE, ROOT, STAT, Case, until
+from watching import BUILD, PATIENCE, ROOT, STAT, Case, until
+from preload import ld_preload
 
 try:
     from prometheus_client import parser as prometheus
@@ -171,6 +172,18 @@ class Stat(Case):
         labels = [sample.labels for sample in families["prudence_cache_live_objects"].samples]
         self.assertEqual([one["cache"] for one in labels], ["a\"b\\c", "twin", "twin"])
         self.assertEqual(len({one["number"] for one in labels}), 3)
+
+    def test_no_two_series_have_one_set_of_labels(self):
+        """Also of caches and domains of one name, and of two copies of the library: some readers would drop the second."""
+        watched = self.start(before=("env", f"LD_PRELOAD={ld_preload(BUILD / 'libprudence-malloc.so')}"))
+        for line in ("safe 10", "safe 10", "set of 10", "set of 10"):
+            watched.ask(line)
+        _, where = self.serve("--pid", watched.pid, "--listen", 0)
+        series = [line.rpartition(" ")[0] for line in self.get(where).splitlines() if not line.startswith("#")]
+        self.assertEqual(sorted(series), sorted(set(series)))
+        for metric, twins in (("cache_live_objects", 'cache="safe"'), ("domain_readers", 'domain="by hand"'), ("domain_readers", 'domain="a set"'),
+                              ("domain_readers", 'domain="default"')):
+            self.assertEqual(sum(one.startswith(f"prudence_{metric}{{") and twins in one for one in series), 2, twins)
 
     def test_unix_socket(self):
         watched = self.start()

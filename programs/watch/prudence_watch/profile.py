@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""prudence-profile: a heap profile as text, as a leak report, or for pprof."""
+"""prudence-profile: a heap profile as text, as a leak report, or for tools of others."""
 
 import argparse
+import collections
 import itertools
 import sys
 
-from . import choose, profile_file, text, version
+from . import choose, heap_text, profile_file, text, version
 from .errors import WatchError
 from .modules import Modules
 from .plain_file import open_plain
@@ -104,10 +105,37 @@ def ages(profile, view, count):
     return lines
 
 
+def folded(profile, view):
+    """Lists each stack once with its bytes: the functions from the outermost to the innermost, between semicolons."""
+    stacks, files = collections.Counter(), Modules()
+    for site in sites_of(profile, view):
+        names = [text.printable(frame.function).replace(";", ":") for frame in calls_of(profile, files, site, None)]
+        stacks[";".join(reversed(names))] += getattr(site, VIEWS[view][2])
+    return [f"{stack} {size}" for stack, size in stacks.items()]
+
+
+def for_pprof(profile, _):
+    from . import pprof # python3-protobuf is needed for nothing else
+    return pprof.converted(profile)
+
+
+def in_lines(lines):
+    """The bytes of a file. Paths have the bytes that the profile has."""
+    return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
+
+
+# What --format names: the bytes of a file with a view of a profile.
+FORMATS = {
+    "pprof": for_pprof,
+    "folded": lambda profile, view: in_lines(folded(profile, view)),
+    "heap": lambda profile, view: in_lines(heap_text.converted(profile, VIEWS[view][0])),
+}
+
+
 def arguments(words):
     parser = argparse.ArgumentParser(
         prog="prudence-profile", description="Shows a heap profile that a program wrote (option profile), or turns it "
-        "into what pprof reads. Figures are estimates from samples.")
+        "into what other tools read. Figures are estimates from samples.")
     version.add_option(parser)
     parser.add_argument("file", help="a profile that prudence_profile_dump or the option profile_file wrote")
     parser.add_argument("--since", metavar="FIRST", help="show growth since FIRST, an earlier profile of the process, or one of another run")
@@ -115,15 +143,18 @@ def arguments(words):
     what.add_argument("--top", action="store_true", help="a line for each calling place (the default)")
     what.add_argument("--leaks", action="store_true", help="objects in use, with all calls that led to them")
     what.add_argument("--ages", action="store_true", help="how long objects lived, or waited until they were safe")
-    what.add_argument("-o", "--output", metavar="OUT", help="write OUT for pprof (go tool pprof OUT)")
-    parser.add_argument("--view", choices=VIEWS, default="in-use", help="figure for --top and --ages (default: in-use)")
+    what.add_argument("-o", "--output", metavar="OUT", help="write OUT for another tool")
+    parser.add_argument("--format", choices=FORMATS, help="the format of OUT, for go tool pprof (pprof, the default), for flamegraph.pl, "
+                        "inferno-flamegraph and speedscope (folded), or for google-pprof and jeprof (heap)")
+    parser.add_argument("--view", choices=VIEWS, default="in-use", help="figure for --top, --ages, folded and heap (default: in-use)")
     parser.add_argument("-n", "--count", type=choose.count, default=20, help="calling places at most (default: 20)")
-    return parser.parse_args(words)
+    wanted = parser.parse_args(words)
+    if wanted.format and not wanted.output:
+        parser.error("--format is the format of --output, which is missing")
+    return wanted
 
 
-def write_for_pprof(profile, path):
-    from . import pprof # python3-protobuf is needed for nothing else
-    converted = pprof.converted(profile)
+def write_file(path, converted):
     try:
         with open(path, "wb") as file:
             file.write(converted)
@@ -148,7 +179,7 @@ def run(words):
     try:
         profile = growth(read(wanted.since), read(wanted.file)) if wanted.since else read(wanted.file)
         if wanted.output:
-            write_for_pprof(profile, wanted.output)
+            write_file(wanted.output, FORMATS[wanted.format or "pprof"](profile, wanted.view))
             return 0
         lines = (leaks(profile, wanted.count) if wanted.leaks else
                  ages(profile, wanted.view, wanted.count) if wanted.ages else top(profile, wanted.view, wanted.count))

@@ -140,9 +140,10 @@ def main(words):
         return 0
     if words:
         return run([word for word in words if word != "--turn"], turned="--turn" in words)
-    if wrong := check_table():
-        print("\n".join(wrong))
-    return run([]) if not wrong else 1
+    status, wrong = run([]), check_table()
+    for line in wrong:
+        print(line)
+    return 1 if wrong else status
 
 
 if __name__ == "__main__":

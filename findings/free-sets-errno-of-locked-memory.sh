@@ -10,7 +10,7 @@
 # the kernel refuses for locked memory, and leave the error in errno. POSIX of 2024 says that free() does not change errno, glibc promises it since
 # 2.33, and so newer code does not save errno around free(). Programs that lock their memory, such as those with deadlines, see wrong errors then.
 #
-# For us: free() of the preloaded library keeps errno here. Its test for that does not lock the memory yet.
+# For us: free() of the preloaded library keeps errno here. Its test for that locks the memory, too (`free_of_locked_memory_keeps_errno`).
 . "$(dirname "$0")/common.sh"
 only_x86_64
 

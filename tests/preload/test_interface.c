@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "preload/interface.h"
 #include "support/gp_child.h"
@@ -169,6 +170,36 @@ TEST(free_keeps_errno)
         M(cfree)(NULL);
         assert_int_equal(errno, 4711);
     }
+}
+
+static int free_locked_memory(void *unused)
+{
+    static void *blocks[5000];
+    size_t count = 0;
+
+    (void)unused;
+    if (prudence_option_set("decay", "0") || prudence_option_set("retain", "0"))
+        return 1;
+    for (size_t size = 4096; size <= (size_t)16 << 20; size *= 64)
+        for (size_t bytes = 0; bytes < (size_t)16 << 20; bytes += size)
+            blocks[count++] = memset(keep(M(malloc)(size)), 1, size);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE))
+        return 77;
+    errno = 4711; /* only frees follow, so that one of them is the first that the kernel refuses */
+    while (count > 0)
+        M(free)(blocks[--count]);
+    return errno == 4711 ? 0 : 2;
+}
+
+/* The kernel refuses to discard locked pages, and gives a reason. */
+TEST(free_of_locked_memory_keeps_errno)
+{
+    struct child_result result;
+
+    child_run(free_locked_memory, NULL, &result);
+    if (child_exited_with(&result, 77))
+        skip();
+    assert_true(child_exited_with(&result, 0));
 }
 
 TEST(every_alignment_is_kept)

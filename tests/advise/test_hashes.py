@@ -197,6 +197,14 @@ class Verdicts(unittest.TestCase):
             if figure not in ("8.5", "8.6"):  # they are about this machine's model
                 self.assertEqual(one["verdict"], findings.HOLDS, f"{figure}: {claim}: {one['seen']}")
 
+    def test_the_models_breakeven(self):
+        measured = Measured(invented_hashes.document(invented_hashes.of_2004))
+        for words, within in (("10: the model's breakeven is 0.1", 0.1), ("100: it is 0.2 from it", 0.2), ("Four CPUs: the model agrees", 0.1)):
+            for off, said in ((within - 0.05, findings.HOLDS), (within + 0.05, findings.FAILS)):
+                with mock.patch.object(findings.hashes, "predicted_breakeven", lambda name, _, __, threads:
+                                       float(measured.breakevens(name, 32, threads)[0]) + off):
+                    self.assertEqual(self.of(self.outcomes(), words)["verdict"], said, words)
+
     def test_if_all_are_alike_what_is_about_differences_does_not_hold(self):
         outcomes = self.outcomes(lambda name, buckets, threads, share: float(threads))
         for words in ("One spinlock scales negatively", "more than six times", "are slower than spinlocks", "more than doubles the cost",

@@ -6,7 +6,8 @@
 
 Each row is a small program that is built with the real neighbour, without Prudence, and prints what it sees; docs/reference/neighbours.md is
 the table of all. A row that prints something else fails, and says which version it was seen with and which one is here. A version that has
-changed is mentioned, and is no failure: behaviour is what counts. Rows of neighbours that tools/setup does not install without words are run
+changed is mentioned, and is no failure: behaviour is what counts. Nor is another behaviour of another version, except in CI and make test-long:
+nobody's first test shall fail because his system is newer than the table. Rows of neighbours that tools/setup does not install without words are run
 with PRUDENCE_MODELS=deep (make test-long). A row is skipped where its neighbour is missing; if all are, the test is.
 
 test_neighbours.py [--turn] [ROW...]    runs these rows, or all; --turn expects the contrary of each, so each must fail
@@ -89,7 +90,7 @@ def verdict(row, versions, turned):
     version = here if here == neighbour["seen"] else f"{here}, seen with {neighbour['seen']}"
     if (printed == row["expected"]) != turned:
         return False, False, f"{name}: {row['neighbour']} {version}: as expected"
-    return True, False, (f"{name}: FAILED\n    neighbour: {row['neighbour']}, seen with {neighbour['seen']}, now {here}\n"
+    return here == neighbour["seen"] or DEEP or "CI" in os.environ, False, (f"{name}: OTHERWISE\n    neighbour: {row['neighbour']}, seen with {neighbour['seen']}, now {here}\n"
                          f"    behaviour: {row['says']}\n    expected:  {'anything but ' if turned else ''}{row['expected']}\n"
                          f"    seen:      {printed}\n    used by:   {row['used']}")
 

@@ -23,6 +23,18 @@ unpack() { # unpack PACKAGE[=VERSION]...: Debian's packages, below root/
     done
 }
 
+library_of() { # library_of ALLOCATOR: what to preload of an unpacked one; nothing for the C library's
+    local libraries=$folder/root/usr/lib clang=lib/linux/libclang_rt.scudo_standalone-x86_64.so
+    case $1 in
+    jemalloc) echo "$libraries/x86_64-linux-gnu/libjemalloc.so.2" ;;
+    mimalloc) echo "$libraries/x86_64-linux-gnu/libmimalloc.so.2" ;;
+    tcmalloc) echo "$libraries/x86_64-linux-gnu/libtcmalloc_minimal.so.4" ;;
+    tbbmalloc) echo "$libraries/x86_64-linux-gnu/libtbbmalloc_proxy.so.2" ;;
+    scudo-14) echo "$libraries/llvm-14/lib/clang/14.0.6/$clang" ;;
+    scudo | scudo-19) echo "$libraries/llvm-19/lib/clang/19/$clang" ;;
+    esac
+}
+
 unpack_gdb() { # makes the command `debugger`, which has no settings of the user
     unpack gdb=13.1-3 libbabeltrace1 libdebuginfod1 libipt2 libmpfr6 libpython3.11 libsource-highlight4v5 libxxhash0 libbpf1 \
         libboost-regex1.74.0

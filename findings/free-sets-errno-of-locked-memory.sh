@@ -67,19 +67,12 @@ gcc -O1 -fno-builtin locked.c -o locked
 libraries=$folder/root/usr/lib/x86_64-linux-gnu
 export LD_LIBRARY_PATH=$libraries
 found=""
-while read -r name library; do
+for name in glibc jemalloc mimalloc tcmalloc tbbmalloc scudo; do
     status=0
-    said=$(LD_PRELOAD=$library ./locked) || status=$?
+    said=$(LD_PRELOAD=$(library_of $name) ./locked) || status=$?
     [ $status -ne 77 ] || leave_out "this user may not lock so much memory"
     found+="$name: $said"
-done <<END
-glibc
-jemalloc $libraries/libjemalloc.so.2
-mimalloc $libraries/libmimalloc.so.2
-tcmalloc $libraries/libtcmalloc_minimal.so.4
-tbbmalloc $libraries/libtbbmalloc_proxy.so.2
-scudo $folder/root/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-x86_64.so
-END
+done
 echo "jemalloc 5.3.0, mimalloc 2.0.9, tcmalloc 2.10, tbbmalloc 2021.8, scudo 19.1.7: $found"
 right="glibc: small none, large none; jemalloc: small none, large EINVAL; mimalloc: small none, large none; tcmalloc: small none, large none; "
 right+="tbbmalloc: small none, large none; scudo: small EINVAL, large none; "

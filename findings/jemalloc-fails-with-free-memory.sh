@@ -54,16 +54,11 @@ END
 gcc -O1 -fno-builtin fill.c -o fill
 export LD_LIBRARY_PATH=$folder/root/usr/lib/x86_64-linux-gnu
 found=""
-while read -r name library; do
-    found+="$name: to the end $(LD_PRELOAD=$library ./fill 256)"
-    found+="to 200 $(LD_PRELOAD=$library ./fill 200)"
-done <<END
-glibc
-jemalloc $LD_LIBRARY_PATH/libjemalloc.so.2
-mimalloc $LD_LIBRARY_PATH/libmimalloc.so.2
-tbbmalloc $LD_LIBRARY_PATH/libtbbmalloc_proxy.so.2
-END
-found+="jemalloc without decay: $(MALLOC_CONF=dirty_decay_ms:0,retain:false LD_PRELOAD=$LD_LIBRARY_PATH/libjemalloc.so.2 ./fill 256)"
+for name in glibc jemalloc mimalloc tbbmalloc; do
+    found+="$name: to the end $(LD_PRELOAD=$(library_of $name) ./fill 256)"
+    found+="to 200 $(LD_PRELOAD=$(library_of $name) ./fill 200)"
+done
+found+="jemalloc without decay: $(MALLOC_CONF=dirty_decay_ms:0,retain:false LD_PRELOAD=$(library_of jemalloc) ./fill 256)"
 echo "jemalloc 5.3.0, mimalloc 2.0.9, tbbmalloc 2021.8: $found"
 all="to the end 200 MiB or more then 200 MiB or more; to 200 200 MiB or more then 200 MiB or more; "
 few="to the end 200 MiB or more then a quarter or less; to 200 200 MiB or more then a quarter or less; "

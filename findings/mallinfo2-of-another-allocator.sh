@@ -35,9 +35,8 @@ int main(void)
 }
 END
 gcc -O0 -Wno-deprecated-declarations sums.c -o sums
-library="$folder/root/usr/lib/x86_64-linux-gnu"
-found="glibc: $(./sums)tcmalloc: $(LD_PRELOAD=$library/libtcmalloc_minimal.so.4 ./sums)"
+found="glibc: $(./sums)tcmalloc: $(LD_PRELOAD=$(library_of tcmalloc) ./sums)"
 found+="valgrind: $(VALGRIND_LIB=$folder/root/usr/libexec/valgrind root/usr/bin/valgrind -q ./sums)"
-found+="jemalloc: $(LD_PRELOAD=$library/libjemalloc.so.2 ./sums)"
+found+="jemalloc: $(LD_PRELOAD=$(library_of jemalloc) ./sums)"
 echo "mallinfo and mallinfo2 with $found"
 expect "$found" "glibc: all and all; tcmalloc: all and none; valgrind: all and none; jemalloc: none and none; "

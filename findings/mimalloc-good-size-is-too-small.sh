@@ -48,10 +48,9 @@ int main(void)
 }
 END
 gcc -O0 sizes.c -o sizes
-library="$folder/root/usr/lib/x86_64-linux-gnu"
-found="mimalloc 2.0.9: $(LD_PRELOAD=$library/libmimalloc.so.2.0 ./sizes)"
-found+="jemalloc 5.3.0: $(LD_PRELOAD=$library/libjemalloc.so.2 ./sizes)"
-found+="tcmalloc 2.10: $(LD_PRELOAD=$library/libtcmalloc_minimal.so.4 ./sizes)"
+found="mimalloc 2.0.9: $(LD_PRELOAD=$(library_of mimalloc) ./sizes)"
+found+="jemalloc 5.3.0: $(LD_PRELOAD=$(library_of jemalloc) ./sizes)"
+found+="tcmalloc 2.10: $(LD_PRELOAD=$(library_of tcmalloc) ./sizes)"
 echo "$found"
 right="mimalloc 2.0.9: first at 131073 (196608), most 520192; "
 right+="jemalloc 5.3.0: first at 0 (0), most 0; tcmalloc 2.10: first at 0 (0), most 0; "

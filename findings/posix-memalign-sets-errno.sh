@@ -50,16 +50,9 @@ gcc -O1 -fno-builtin -w fail.c -o fail
 glibc=$folder/root/lib/x86_64-linux-gnu
 libraries=$folder/root/usr/lib/x86_64-linux-gnu
 found=""
-while read -r name library; do
-    found+="$name: $(LD_PRELOAD=$library "$glibc/ld-linux-x86-64.so.2" --library-path "$glibc:$libraries" ./fail 2>/dev/null)"
-done <<END
-glibc
-jemalloc $libraries/libjemalloc.so.2
-mimalloc $libraries/libmimalloc.so.2
-tcmalloc $libraries/libtcmalloc_minimal.so.4
-tbbmalloc $libraries/libtbbmalloc_proxy.so.2
-scudo $folder/root/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-x86_64.so
-END
+for name in glibc jemalloc mimalloc tcmalloc tbbmalloc scudo; do
+    found+="$name: $(LD_PRELOAD=$(library_of $name) "$glibc/ld-linux-x86-64.so.2" --library-path "$glibc:$libraries" ./fail 2>/dev/null)"
+done
 echo "$found"
 keeps="EINVAL and nothing in errno; ENOMEM and nothing in errno; "
 sets="EINVAL and nothing in errno; ENOMEM and ENOMEM in errno; "

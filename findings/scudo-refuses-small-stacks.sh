@@ -57,17 +57,9 @@ gcc -O1 -fno-builtin small.c -o small
 libraries=$folder/root/usr/lib/x86_64-linux-gnu
 export LD_LIBRARY_PATH=$libraries
 found=""
-while read -r name library; do
-    found+="$name: $(LD_PRELOAD=$library ./small)"
-done <<END
-glibc
-jemalloc $libraries/libjemalloc.so.2
-mimalloc $libraries/libmimalloc.so.2
-tcmalloc $libraries/libtcmalloc_minimal.so.4
-tbbmalloc $libraries/libtbbmalloc_proxy.so.2
-scudo-14 $folder/root/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.scudo_standalone-x86_64.so
-scudo-19 $folder/root/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.scudo_standalone-x86_64.so
-END
+for name in glibc jemalloc mimalloc tcmalloc tbbmalloc scudo-14 scudo-19; do
+    found+="$name: $(LD_PRELOAD=$(library_of $name) ./small)"
+done
 echo "$found"
 right=""
 for name in glibc jemalloc mimalloc tcmalloc tbbmalloc; do right+="$name: starts, starts a page more; "; done

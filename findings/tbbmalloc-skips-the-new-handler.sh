@@ -60,14 +60,9 @@ g++ -std=c++17 -O1 -fno-builtin handler.cc -o handler
 libraries=$folder/root/usr/lib/x86_64-linux-gnu
 export LD_LIBRARY_PATH=$libraries
 found=""
-while read -r name library; do
-    found+="$name: $(LD_PRELOAD=$library ./handler 2>/dev/null)"
-done <<END
-libstdc++
-jemalloc $libraries/libjemalloc.so.2
-tcmalloc $libraries/libtcmalloc_minimal.so.4
-tbbmalloc $libraries/libtbbmalloc_proxy.so.2
-END
+for name in libstdc++ jemalloc tcmalloc tbbmalloc; do
+    found+="$name: $(LD_PRELOAD=$(library_of $name) ./handler 2>/dev/null)"
+done
 echo "tbbmalloc 2021.8, jemalloc 5.3.0, tcmalloc 2.10: $found"
 throws="plain 2, bad_alloc; aligned 2, bad_alloc; "
 calls="${throws}nothrow 2, NULL; aligned nothrow 2, NULL; "

@@ -4,13 +4,18 @@
 /* The public tool links its objects as trees, so none is smaller. */
 #define LEAST_ORIGINAL ((size_t)16)
 
+/* Returns the largest class that is drawn. */
+static unsigned largest_class(const struct settings *settings)
+{
+    bool lacks_last = settings->original && settings->max_size > settings->min_size;
+
+    return settings->max_size - lacks_last;
+}
+
 static void draw_original(const struct settings *settings, struct chance *chance, struct draw *draw)
 {
     size_t size;
 
-    if (settings->max_size > settings->min_size)
-        draw->size_class =
-            (unsigned)chance_between(chance, settings->min_size, settings->max_size - 1);
     if (settings->objects) {
         draw->size_class = settings->min_size;
         draw->liveness = settings->min_liveness;
@@ -25,7 +30,7 @@ struct draw draw_round(const struct settings *settings, struct chance *chance)
 {
     struct draw draw = {.size = 0};
 
-    draw.size_class = (unsigned)chance_between(chance, settings->min_size, settings->max_size);
+    draw.size_class = (unsigned)chance_between(chance, settings->min_size, largest_class(settings));
     draw.liveness = chance_between(chance, settings->min_liveness, settings->max_liveness);
     draw.tree = chance_percent(chance, settings->tree_share);
     if (settings->original)

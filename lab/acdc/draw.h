@@ -13,8 +13,8 @@
  * have one size, the largest class is not drawn, and the round is shared as a whole or not at all.
  * Then --objects gives all rounds that many objects of the least size and liveness.
  *
- * The draws follow from the seed and the thread's
- * number, and from nothing that other threads do, so a thread allocates the same in every run.
+ * The draws follow from the seed and the thread's number, and from nothing that other threads do,
+ * so a thread allocates the same in every run.
  */
 #ifndef ACDC_DRAW_H
 #define ACDC_DRAW_H

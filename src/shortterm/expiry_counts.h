@@ -72,10 +72,10 @@ static inline void expiry_count_suspect(union expiry_count *expiry)
 /* Marks the objects that lie in CPUs' caches, in the new words of a slab before other threads see
  * them. */
 void suspects_mark(const struct slab *slab, union expiry_count *counts);
-/* Reports a suspect that is not live, else makes it no suspect. `what` names the operation about to
- * use the object. */
-void suspect_clear(const struct slab *slab, union expiry_count *expiry, const void *object,
-                   const char *what);
+/* Reports an object without dates that is not live; a live one is no suspect any more. `what` names
+ * the operation about to use the object. */
+void suspect_check_live(const struct slab *slab, union expiry_count *expiry, const void *object,
+                        const char *what);
 
 /* Returns the words of a slab, making them if necessary, or NULL if there is no memory. */
 union expiry_count *expiry_counts_make(struct slab *slab);

@@ -63,8 +63,7 @@ int scm_register_finalizer(int (*finalizer)(void *object))
 int scm_set_finalizer(void *object, int number)
 {
     struct slab *slab = object_slab(object, "scm_set_finalizer");
-    union expiry_count *counts;
-    union expiry_count *expiry;
+    union expiry_count *counts, *expiry;
     uint32_t word;
 
     if (number < -1 || number >= EXPIRY_COUNT_FINALIZERS ||
@@ -76,11 +75,9 @@ int scm_set_finalizer(void *object, int number)
     if (!counts)
         return ENOMEM;
     expiry = &counts[slab_index(slab, object)];
+    if (!expiry_count_dates(load_relaxed(&expiry->word)))
+        suspect_check_live(slab, expiry, object, "scm_set_finalizer");
     word = load_relaxed(&expiry->word);
-    if (expiry_count_is_suspect(word))
-        suspect_clear(slab, expiry, object, "scm_set_finalizer");
-    else if (!expiry_count_dates(word))
-        misuse_check_live(slab, object, "scm_set_finalizer");
     /* Other threads may add and remove dates during this. */
     while (
         !compare_exchange(&expiry->word, &word,

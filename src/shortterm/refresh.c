@@ -52,10 +52,7 @@ static __attribute__((noinline)) void first_date(const struct scm_clock *clock,
                                                  const struct slab *slab,
                                                  union expiry_count *expiry, void *object)
 {
-    if (expiry_count_is_suspect(load_relaxed(&expiry->word)))
-        suspect_clear(slab, expiry, object, refresh_name(clock));
-    else
-        misuse_check_live(slab, object, refresh_name(clock));
+    suspect_check_live(slab, expiry, object, refresh_name(clock));
     annotate_held(slab, object);
 }
 

@@ -63,14 +63,15 @@ void suspects_mark(const struct slab *slab, union expiry_count *counts)
     recent_frees_look(slab->cache, &marking.search);
 }
 
-void suspect_clear(const struct slab *slab, union expiry_count *expiry, const void *object,
-                   const char *what)
+void suspect_check_live(const struct slab *slab, union expiry_count *expiry, const void *object,
+                        const char *what)
 {
-    uint32_t word = EXPIRY_SUSPECT;
-    bool latent;
+    uint32_t word = load_relaxed(&expiry->word);
+    bool latent, is_suspect = expiry_count_is_suspect(word);
 
-    if (recent_frees_have(slab->cache, object, LOOKED_MOST, &latent))
+    if (is_suspect && recent_frees_have(slab->cache, object, LOOKED_MOST, &latent))
         misuse_report_not_live(slab, object, latent, what);
     misuse_check_live(slab, object, what);
-    compare_exchange(&expiry->word, &word, 0u); /* unless another thread has given it a date */
+    if (is_suspect)
+        compare_exchange(&expiry->word, &word, 0u); /* unless another thread has given it a date */
 }

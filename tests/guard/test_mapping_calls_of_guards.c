@@ -12,6 +12,7 @@
 
 #include "mapping.h"
 #include "support/pages.h"
+#include "support/readable.h"
 #include "support/threads.h"
 
 #define LARGE ((size_t)300 << 10)
@@ -39,19 +40,6 @@ static void allocate(const char *call)
     frees_seen += freeing;
     use_memory();
     inside = false;
-}
-
-/* Asks the system whether memory is readable. */
-static bool is_open(const void *memory)
-{
-    int pipes[2];
-    bool open;
-
-    assert_int_equal(pipe(pipes), 0);
-    open = syscall(SYS_write, pipes[1], memory, 1) == 1;
-    close(pipes[0]);
-    close(pipes[1]);
-    return open;
 }
 
 TEST(a_free_closes_before_it_returns)

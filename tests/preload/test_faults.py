@@ -8,6 +8,7 @@
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def commit(number, preload, options):
     errors = done.stderr.decode(errors="replace")
     if done.returncode in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGTRAP, -signal.SIGILL, -signal.SIGBUS):
         return CAUGHT, errors
-    if "harmless_misuse=abort ends" in errors or "end of the process: " in errors:
+    if "harmless_misuse=abort ends" in errors or re.search("end of the process: (double free: )?0x[0-9a-f]+ of cache .* is already ", errors):
         return CAUGHT, errors
     return STATUS.get(done.returncode, f"exit {done.returncode}"), errors
 

@@ -10,12 +10,15 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+sys.path.insert(0, str(ROOT / "tools/release"))
+from source import version as version_here  # noqa: E402 (the path comes first)
 PAGES = sorted((ROOT / "docs/man").iterdir())
 SCENARIOS = ("endurance", "pairs", "latency", "stall", "recycle", "tree", "destroy", "readers", "malloc", "rcu",
              "variants", "scm", "steps")
@@ -53,7 +56,7 @@ def options_of(scenario):
 
 class Version(unittest.TestCase):
     def test_each_program_with_a_page_says_it(self):
-        version = re.search(r'#define PRUDENCE_VERSION +"(.*)"', (ROOT / "include/prudence/prudence.h").read_text())[1]
+        version = version_here(mark="-")
         for page in sorted((ROOT / "docs/man").glob("*.1")):
             with self.subTest(page.name):
                 done = subprocess.run([BUILD / "bin" / page.stem, "--version"], text=True, capture_output=True)

@@ -225,7 +225,7 @@ class Whole(unittest.TestCase):
         again = self.folder / "again.json"
         run(ROOT / "tools/release/sbom", self.tarball, again)
         self.assertEqual(bill.read_bytes(), again.read_bytes())
-        self.assertIn(f'"versionInfo": "{VERSION}', bill.read_text())
+        self.assertIn(f'"versionInfo": "{source.version()}"', bill.read_text())
 
 
 if __name__ == "__main__":

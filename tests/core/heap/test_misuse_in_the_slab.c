@@ -90,9 +90,9 @@ TEST(doubles_die_in_the_slab)
     expect_death(defer_twice_around_another, neighbour, "double free", pointer, "already free");
     expect_death(free_deferred_one, NULL, "double free", pointer, "already free");
     expect_death(defer_free_one, NULL, "double free", pointer, "already free");
-    expect_death(defer_twice_past_the_latent_cache, NULL, ": 0x", pointer,
+    expect_death(defer_twice_past_the_latent_cache, NULL, "deferred free: 0x", pointer,
                  "already deferred and not yet safe");
-    expect_death(free_one_in_the_latent_slab, NULL, ": 0x", pointer,
+    expect_death(free_one_in_the_latent_slab, NULL, "free: 0x", pointer,
                  "already deferred and not yet safe");
     expect_death(defer_one_in_the_slab, NULL, "double free", pointer, "already free");
     prudence_cache_free(cache, object);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "support/owned_pages.h"
+#include "support/readable.h"
 
 #define NO_ADVICE 0x7fffffff /* no system knows it */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -41,19 +42,6 @@ static void ignore_advice(void)
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
-}
-
-/* Asks the system whether memory is readable. */
-static bool is_open(const void *memory)
-{
-    int pipes[2];
-    bool open;
-
-    assert_int_equal(pipe(pipes), 0);
-    open = syscall(SYS_write, pipes[1], memory, 1) == 1;
-    close(pipes[0]);
-    close(pipes[1]);
-    return open;
 }
 
 TEST(guarded_pages_fault_where_advice_is_ignored)

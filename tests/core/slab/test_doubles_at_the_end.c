@@ -58,7 +58,10 @@ static void copies_meet(void **state)
 
         if (misuse.on_other_cpu && !injected)
             continue;
-        expect_death(misuse_and_end, &misuse, "not at the call", "end of the process: ", pointer);
+        expect_death(misuse_and_end, &misuse, "not at the call",
+                     misuse.defers[0] || misuse.defers[1] ? "end of the process: "
+                                                          : "end of the process: double free: 0x",
+                     pointer);
     }
 }
 

@@ -51,7 +51,7 @@ struct note {
 
 static bool valgrind_on, asan_on, lsan_on;
 
-void annotate_start(void)
+COLD void annotate_start(void)
 {
     valgrind_on = asan_on = lsan_on = false;
     if (annotate_wanted) {

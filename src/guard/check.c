@@ -12,7 +12,7 @@
 #include "slab/misuse.h"
 
 /* Quarantine and shuffle need states too, because a resting object looks live to the slab. */
-static enum extension_wish check_wants(const struct cache_layout *layout)
+COLD static enum extension_wish check_wants(const struct cache_layout *layout)
 {
     (void)layout;
     return extension_wanted_if(check_wanted || quarantine_limit || shuffle_wanted);

@@ -10,7 +10,7 @@
 #include "guard/page_jobs.h"
 #include "slab/slab.h"
 
-static enum extension_wish closed_wants(const struct cache_layout *layout)
+COLD static enum extension_wish closed_wants(const struct cache_layout *layout)
 {
     return extension_wanted_if(layout->flags & CACHE_CLOSED);
 }

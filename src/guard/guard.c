@@ -60,7 +60,7 @@ static void guard_refuse(void)
 }
 
 /* Makes the slots, perhaps with locks of the options held. */
-void guard_start(void)
+COLD void guard_start(void)
 {
     if (!guard_interval)
         return;
@@ -274,7 +274,7 @@ failed:
     return NULL;
 }
 
-static enum extension_wish guard_wants(const struct cache_layout *layout)
+COLD static enum extension_wish guard_wants(const struct cache_layout *layout)
 {
     (void)layout;
     return extension_wanted_if(guard_interval > 0);

@@ -25,7 +25,7 @@
 #include "slab/cache.h"
 #include "slab/misuse.h"
 
-static enum extension_wish instruments_wants(const struct cache_layout *layout)
+COLD static enum extension_wish instruments_wants(const struct cache_layout *layout)
 {
     (void)layout;
     return extension_wanted_if(zero_on_free || annotate_on || race_detector_on);
@@ -201,7 +201,7 @@ const struct slab_extension instruments_extension = {.wants = instruments_wants,
 
 /* --------------------------------------------------------------------------------- the process */
 
-void instruments_start(void)
+COLD void instruments_start(void)
 {
     annotate_start();
     guard_start();
@@ -212,7 +212,7 @@ void instruments_start(void)
         faults_watch();
 }
 
-void instruments_prime(void)
+COLD void instruments_prime(void)
 {
     if ((load_relaxed(&check_wanted) || load_relaxed(&guard_interval)) &&
         load_relaxed(&stack_depot_frames))

@@ -66,7 +66,7 @@ static void start_first(unsigned blocks)
     first_bytes_left = FIRST_BYTES;
 }
 
-void large_guard_start(void)
+COLD void large_guard_start(void)
 {
     bool wanted = large_guard_wanted && !annotate_on;
     struct rest *more = wanted && large_guard_room < REST_BLOCKS
@@ -83,7 +83,7 @@ void large_guard_start(void)
     start_first(slab_margin || annotate_on ? 0 : narrow(unsigned, large_guard_first));
 }
 
-static enum extension_wish large_guard_wants(const struct cache_layout *layout)
+COLD static enum extension_wish large_guard_wants(const struct cache_layout *layout)
 {
     return extension_wanted_if(layout->no_cpu_caches && slab_margin);
 }

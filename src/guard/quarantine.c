@@ -163,7 +163,7 @@ void quarantine_flush_to(void (*leave)(struct slab *slab, void *object))
     let_leave(UINT64_MAX, goal, leave);
 }
 
-void quarantine_flush(void)
+COLD void quarantine_flush(void)
 {
     if (quarantine_limit)
         quarantine_flush_to(free_for_good);
@@ -201,7 +201,7 @@ static void quarantine_empty(struct prudence_cache *cache)
     wait_for_leavers();
 }
 
-static enum extension_wish quarantine_wants(const struct cache_layout *layout)
+COLD static enum extension_wish quarantine_wants(const struct cache_layout *layout)
 {
     (void)layout;
     return extension_wanted_if(quarantine_limit > 0);

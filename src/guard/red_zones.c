@@ -36,7 +36,7 @@ static bool are_wanted(void)
     return red_zones_wanted && !annotate_on;
 }
 
-void red_zones_start(void)
+COLD void red_zones_start(void)
 {
     uint64_t secret[2];
 
@@ -47,7 +47,7 @@ void red_zones_start(void)
     pattern = secret[0] | UINT64_C(0x8181818181818181);
 }
 
-static enum extension_wish red_zones_wants(const struct cache_layout *layout)
+COLD static enum extension_wish red_zones_wants(const struct cache_layout *layout)
 {
     return extension_wanted_if(are_wanted() && !(layout->flags & CACHE_CLOSED));
 }

@@ -48,7 +48,7 @@ static size_t shelf_bytes(const struct prudence_cache *cache)
 }
 
 /* Excludes quarantine, where objects rest in the order of frees. */
-static enum extension_wish shuffle_wants(const struct cache_layout *layout)
+COLD static enum extension_wish shuffle_wants(const struct cache_layout *layout)
 {
     return extension_wanted_if(shuffle_wanted && !quarantine_limit && !layout->no_cpu_caches);
 }
@@ -130,7 +130,7 @@ static void shuffle_flush(struct prudence_cache *cache)
     }
 }
 
-void shuffle_flush_all(void)
+COLD void shuffle_flush_all(void)
 {
     struct list *item;
 

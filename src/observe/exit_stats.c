@@ -94,7 +94,7 @@ static int where_to_print(void)
 }
 
 /* Runs after the destructors of the code that uses the library, because priority 101 comes last. */
-__attribute__((destructor(101))) static void exit_stats_at_exit(void)
+COLD __attribute__((destructor(101))) static void exit_stats_at_exit(void)
 {
     struct posix_quiet quiet;
     int cancelable, fd;

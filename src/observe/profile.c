@@ -53,7 +53,7 @@ uint64_t profile_dropped(void)
     return load_relaxed(&profile_samples_dropped);
 }
 
-void profile_start(void)
+COLD void profile_start(void)
 {
     if (load_relaxed(&sampling_rate) && !profile_sites_start()) {
         os_report("option 'profile': no memory for its tables; nothing is sampled");
@@ -61,7 +61,7 @@ void profile_start(void)
     }
 }
 
-void profile_prime(void)
+COLD void profile_prime(void)
 {
     if (load_relaxed(&sampling_rate) && load_relaxed(&stack_depot_frames))
         os_trace_prime();
@@ -91,7 +91,7 @@ static bool stays_in_place(const struct cache_layout *layout)
            layout->flags & CACHE_TYPESAFE;
 }
 
-static enum extension_wish profile_wants(const struct cache_layout *layout)
+COLD static enum extension_wish profile_wants(const struct cache_layout *layout)
 {
     if (!load_relaxed(&sampling_rate) || layout->flags & (CACHE_CLOSED | CACHE_COMMON))
         return EXTENSION_UNWANTED;

@@ -255,7 +255,7 @@ void profile_dump_at_signal(uint64_t choice)
 }
 
 /* Runs late, as in exit_stats.c: no code is left to free the objects in use. */
-__attribute__((destructor(101))) static void profile_dump_at_exit(void)
+COLD __attribute__((destructor(101))) static void profile_dump_at_exit(void)
 {
     const char *path = load_acquire(&file.path);
 

@@ -52,7 +52,7 @@ static struct slab_extension *const extension_places[OS_EXTENSIONS] = {
     [EXPIRY_COUNTS_EXTENSION] = &expiry_counts,
 };
 
-static void extensions_enter(void)
+COLD static void extensions_enter(void)
 {
     const struct extension_part *const *at;
 
@@ -65,7 +65,7 @@ static void extensions_enter(void)
 }
 
 /* Blocks that are closed stay. */
-static void extensions_flush_all(void)
+COLD static void extensions_flush_all(void)
 {
     quarantine_flush();
     shuffle_flush_all();

@@ -37,6 +37,10 @@
  * (docs/adr/0040). */
 #define FAST_ENTRY __attribute__((aligned(64)))
 
+/* For a function that runs when the process starts or ends, or once for a cache. Linkers put these
+ * functions together. So a process that does little has few pages of the library in memory. */
+#define COLD __attribute__((cold))
+
 /* Distance between words that different CPUs write often, because many processors fetch lines in
  * pairs. */
 #define CACHE_LINES_APART (2 * CACHE_LINE)

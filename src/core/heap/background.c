@@ -170,7 +170,7 @@ static bool is_theirs(const struct dl_phdr_info *module)
                     strncmp(name, "libpthread", 10) == 0);
 }
 
-static int note_module(struct dl_phdr_info *module, size_t size, void *ours)
+COLD static int note_module(struct dl_phdr_info *module, size_t size, void *ours)
 {
     bool theirs = is_theirs(module);
 
@@ -243,7 +243,7 @@ void background_set(bool want)
     store_relaxed(&background_wanted, want);
 }
 
-void background_start(void)
+COLD void background_start(void)
 {
     uint32_t seen = NOT_LOADED;
 

@@ -38,8 +38,8 @@ size_t size_class_bytes(unsigned class)
     return ((size_t)LINEAR_MAX << doubling) + ((size_t)step << (doubling + 4));
 }
 
-size_t size_class_spare;
-bool size_class_of_empty;
+size_t size_class_spare READ_MOSTLY = 0;
+bool size_class_of_empty READ_MOSTLY = false;
 
 /* Avoids snprintf, because that would make tables of 200 KB resident in a program that prints
  * nothing. */
@@ -83,7 +83,7 @@ static struct prudence_cache *size_class_make(struct prudence_cache **place, con
 
 /* Runs also without a profile, because a profile may still be requested until the first cache is
  * made. */
-void size_classes_start(void)
+COLD void size_classes_start(void)
 {
     for (size_t place = 0; place < SIZE_PLACES; place++)
         size_tables.counted[place] = os_percpu_owned_lines;

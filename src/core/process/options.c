@@ -28,7 +28,7 @@
 #include "slab/all_caches.h"
 #include "slab/reclaim/ceiling.h"
 
-bool options_environment_is_read;
+bool options_environment_is_read READ_MOSTLY = false;
 
 /* Visits the rows of all parts. */
 #define for_each_option(option)                                                                    \

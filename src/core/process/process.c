@@ -109,7 +109,7 @@ static const struct process_part after_others[] = {
 const struct process_part *const process_parts[] = {before_others, other_parts, after_others, NULL};
 
 /* Runs early, so that the program's constructors find the library started. */
-__attribute__((constructor(101))) static void at_load(void)
+COLD __attribute__((constructor(101))) static void at_load(void)
 {
     if (!is_superseded())
         process_start();
@@ -117,7 +117,7 @@ __attribute__((constructor(101))) static void at_load(void)
 
 /* Runs at the default priority, because a static program's stack cannot be walked earlier: the
  * compiler's constructor of that priority registers the program with the unwinder. */
-__attribute__((constructor)) static void when_loaded(void)
+COLD __attribute__((constructor)) static void when_loaded(void)
 {
     if (is_superseded())
         return;
@@ -132,7 +132,7 @@ bool process_is_outside(void)
 
 /* The checks at exit may not run if a signal handler that interrupted the library ends the process,
  * nor in a copy of the process. */
-__attribute__((destructor)) static void when_unloaded(void)
+COLD __attribute__((destructor)) static void when_unloaded(void)
 {
     background_end();
     if (process_is_outside()) {

@@ -17,7 +17,7 @@ static struct {
 #include "slab/extension_steps.h"
 } having;
 
-void extensions_start(void)
+COLD void extensions_start(void)
 {
     for (unsigned i = 0; i < OS_EXTENSIONS; i++) {
         const struct slab_extension *extension = slab_extensions[i];

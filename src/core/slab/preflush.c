@@ -185,7 +185,7 @@ bool preflush_enabled READ_MOSTLY = false; /* ... and it pre-flushes; the option
 static uintptr_t *boxes READ_MOSTLY = NULL;
 static uint32_t paused; /* number of forks and walks under way */
 
-bool preflush_start(void)
+COLD bool preflush_start(void)
 {
     boxes = os_meta_alloc(os_cpu_count() * sizeof *boxes);
     return boxes != NULL;
@@ -282,7 +282,7 @@ bool preflush_work(void)
 
 /* Starts the helper if the option wants one. Not called inside an allocation, because it creates a
  * thread. */
-void preflush_start_helper(void)
+COLD void preflush_start_helper(void)
 {
     if (load_relaxed(&preflush_helper))
         os_idle_start(preflush_work);

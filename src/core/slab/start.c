@@ -11,7 +11,7 @@
 #include "slab/reclaim/limit.h"
 
 /* Returns false if there is no memory. */
-bool slab_start(void)
+COLD bool slab_start(void)
 {
     extensions_start();
     if (!limit_start() || !budget_start() || !preflush_start())

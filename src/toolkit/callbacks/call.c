@@ -94,7 +94,7 @@ const struct option callback_options[] = {
     {.name = NULL},
 };
 
-void call_start(void)
+COLD void call_start(void)
 {
     callbacks_weigh = call_weigh;
     callbacks_leave = call_leave;

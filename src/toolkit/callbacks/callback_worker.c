@@ -26,7 +26,7 @@
 #define POLL_NS     20000    /* between looks at a grace period */
 #define RETRY_NS    10000000 /* after the system refused a thread */
 
-size_t (*callbacks_weigh)(const struct prudence_head *head);
+READ_MOSTLY size_t (*callbacks_weigh)(const struct prudence_head *head) = NULL;
 void (*callbacks_leave)(const struct prudence_head *head);
 enum callback_turn (*callbacks_other_work)(void);
 

@@ -360,7 +360,7 @@ static void destruct_flush(struct prudence_cache *cache)
 
 /* -------------------------------------------------------------------------------- the extension */
 
-static enum extension_wish destruct_wants(const struct cache_layout *layout)
+COLD static enum extension_wish destruct_wants(const struct cache_layout *layout)
 {
     return extension_wanted_if(layout->destructor != NULL);
 }

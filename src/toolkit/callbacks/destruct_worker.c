@@ -209,7 +209,7 @@ static enum callback_turn destruct_worker_turn(void)
     return some ? CALLBACK_TURN_RAN : CALLBACK_TURN_WAITS;
 }
 
-void destruct_worker_start(void)
+COLD void destruct_worker_start(void)
 {
     callbacks_other_work = destruct_worker_turn;
 }

@@ -548,7 +548,7 @@ bool hazard_slots_are_fenced(void)
     return load_acquire(&drivers_skip);
 }
 
-static void tell_slots(uint32_t fenced)
+COLD static void tell_slots(uint32_t fenced)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
@@ -573,7 +573,7 @@ static void switch_mode(bool fenced)
 }
 
 /* Adopts the option reader_mode and the availability of membarrier before it returns. */
-void hazard_slots_follow_options(void)
+COLD void hazard_slots_follow_options(void)
 {
     uint32_t nobody = 0;
 

@@ -55,7 +55,7 @@ static bool is_fenced_for_good(const struct prudence_domain *domain)
 
 /* Sets the mode of a new domain, or of the default one at start. The default domain may have
  * readers already, but fenced ones, so this only switches to fence-free, in the right order. */
-void mode_start(struct prudence_domain *domain)
+COLD void mode_start(struct prudence_domain *domain)
 {
     bool fenced = is_fenced_for_good(domain) || !os_membarrier_available() ||
                   load_relaxed(&gp_reader_mode) == READER_MODE_FENCED;

@@ -95,7 +95,7 @@ void parking_fork_child(struct reader_slot *slot)
 }
 
 /* Has every reader that is awake, or wakes, follow the mode that the caller has stored. */
-void parking_follow_mode(struct prudence_domain *domain, bool fenced)
+COLD void parking_follow_mode(struct prudence_domain *domain, bool fenced)
 {
     struct reader_slot *slot;
 

@@ -27,7 +27,7 @@ static void process_life_thread_ends(bool last)
     CALL_PARTS(thread_ends);
 }
 
-void gp_start(void)
+COLD void gp_start(void)
 {
     reader_exit_start(process_life_thread_ends);
     mode_start(&prudence_default);

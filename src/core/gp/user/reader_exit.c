@@ -41,7 +41,7 @@ static __thread bool watched __attribute__((tls_model("initial-exec")));
 static __thread unsigned rounds __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
-static void (*thread_ends)(bool last);
+static READ_MOSTLY void (*thread_ends)(bool last) = NULL;
 static void (*thread_ends_before)(bool last); /* atomic; NULL: no layer above asked to be told */
 static uint32_t key_made;                     /* set with release after the key and the function */
 
@@ -74,7 +74,7 @@ void reader_exit_tell_before(void (*ends)(bool last))
 }
 
 /* Makes the key at start, not at a first registration, which may be in a handler. */
-void reader_exit_start(void (*ends)(bool last))
+COLD void reader_exit_start(void (*ends)(bool last))
 {
     thread_ends = ends;
     if (pthread_key_create(&key, on_exit_of_thread))

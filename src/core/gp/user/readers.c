@@ -86,7 +86,7 @@ static __thread struct table *thread_table __attribute__((tls_model("initial-exe
 
 /* The compiler must not know what `own` is: it assumes that two names of one variable have the same
  * address, and gcc assumes in other places that pointers to two names differ. */
-bool readers_are_superseded(void)
+COLD bool readers_are_superseded(void)
 {
     struct prudence_reader **own = &reader_self;
 

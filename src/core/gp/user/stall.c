@@ -34,7 +34,7 @@ uint64_t gp_stall_timeout = UINT64_C(10000000000);
 
 bool gp_stall_trace;
 
-void gp_stall_trace_prime(void)
+COLD void gp_stall_trace_prime(void)
 {
     if (load_relaxed(&gp_stall_trace))
         os_thread_trace_start();

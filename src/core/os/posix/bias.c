@@ -57,7 +57,7 @@ static bool bias_register(void)
            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-void bias_start(bool may)
+COLD void bias_start(bool may)
 {
     static struct number *made;
 

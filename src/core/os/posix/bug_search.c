@@ -5,4 +5,4 @@
 
 bool check_wanted READ_MOSTLY = false;
 bool hardened_wanted;
-bool annotate_on;
+bool annotate_on READ_MOSTLY = false;

@@ -18,9 +18,9 @@
 
 uint32_t *os_copy_page READ_MOSTLY = NULL;
 bool os_copy_made READ_MOSTLY = false;
-static void (*mend_of_copy)(void);
+static READ_MOSTLY void (*mend_of_copy)(void) = NULL;
 
-void posix_copy_start(void (*when_copied)(void))
+COLD void posix_copy_start(void (*when_copied)(void))
 {
     uint32_t *page;
 

@@ -78,7 +78,7 @@ static unsigned cpus_listed(void)
 
 /* The kernel's mask is as long as the kernel may need; sched_getaffinity returns the bytes it
  * wrote. */
-static unsigned cpus_possible(void)
+COLD static unsigned cpus_possible(void)
 {
     struct cpu_mask allowed = {{0}};
     long bytes = syscall(SYS_sched_getaffinity, 0, sizeof allowed, &allowed);
@@ -94,7 +94,7 @@ static void cpu_is_on_node(unsigned cpu, unsigned node)
     node_of_cpu[cpu] = narrow(uint8_t, node);
 }
 
-static void nodes_read(void)
+COLD static void nodes_read(void)
 {
     char text[4096], path[64];
     long largest = 0;
@@ -111,7 +111,7 @@ static void nodes_read(void)
     }
 }
 
-void posix_cpu_start(void)
+COLD void posix_cpu_start(void)
 {
     posix_cpu_count = cpus_possible();
     nodes_read();

@@ -11,9 +11,10 @@
 #include "os/os.h"
 #include "posix.h"
 
-static bool available; /* for domains that choose now; a domain that chose it before may go on */
+static bool available READ_MOSTLY =
+    false; /* for domains that choose now; a domain that chose it before may go on */
 
-void posix_membarrier_start(bool wanted)
+COLD void posix_membarrier_start(bool wanted)
 {
     bool works = wanted &&
                  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&

@@ -426,7 +426,7 @@ static uint64_t smallest_limit(void)
     return smallest;
 }
 
-void posix_pressure_start(uint64_t (*own)(void))
+COLD void posix_pressure_start(uint64_t (*own)(void))
 {
     int saved_errno = errno;
     uint32_t no = 0;

@@ -23,7 +23,7 @@ static bool is_known(size_t size)
     return is_power_of_two(size) && size >= OS_PAGE_SIZE && size <= OS_PAGE_SIZE_MOST;
 }
 
-void posix_page_size_start(void)
+COLD void posix_page_size_start(void)
 {
     size_t size = asked_size();
 

@@ -19,7 +19,7 @@ struct prudence_inline_cache os_percpu_words READ_MOSTLY = {.cpus = 1};
 uint32_t os_percpu_cpus READ_MOSTLY = 1;
 #endif
 void *os_percpu_owned_lines READ_MOSTLY = NULL;
-const char *os_percpu_why_not = NULL;
+const char *os_percpu_why_not READ_MOSTLY = NULL;
 void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
 _Static_assert(OS_CACHE_OBJECTS_MAX <= OS_PERCPU_STACK_MAX,
                "a closed stack is read as deep as an open one");
@@ -133,7 +133,7 @@ static const char *why_not(bool wanted)
     return why_kernel_is_refused();
 }
 
-void posix_percpu_start(bool wanted)
+COLD void posix_percpu_start(bool wanted)
 {
     static bool said;
 

@@ -23,7 +23,7 @@ static uint32_t loaded;
                     part_->function();                                                             \
     } while (0)
 
-static void process_start_parts(void)
+COLD static void process_start_parts(void)
 {
     int cancelable;
 
@@ -35,7 +35,7 @@ static void process_start_parts(void)
     process_starting = false;
 }
 
-void process_start_slow(void)
+COLD void process_start_slow(void)
 {
     if (!process_starting)
         pthread_once(&once, process_start_parts);

@@ -66,7 +66,7 @@ static bool is_terminal(void)
     return syscall(SYS_ioctl, STDERR_FILENO, TCGETS, &state) == 0;
 }
 
-void posix_report_start(void)
+COLD void posix_report_start(void)
 {
     int saved_errno = errno;
     struct stat file;

@@ -46,7 +46,7 @@ static void ask_loader(void)
         posix_rseq_area = (struct rseq_area){.known = true, .size = *size, .offset = *offset};
 }
 
-void posix_rseq_area_start(void)
+COLD void posix_rseq_area_start(void)
 {
     if (&__rseq_offset && &__rseq_size)
         posix_rseq_area =

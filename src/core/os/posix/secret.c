@@ -24,7 +24,7 @@ static void secret_of_start(uint64_t words[2])
 
 /* getrandom is not called with few calls, may be refused by a filter of system calls, and may
  * not be ready on a machine that has just booted. */
-void os_secret(uint64_t words[2])
+COLD void os_secret(uint64_t words[2])
 {
     const int saved_errno = errno;
     const long size = 2 * sizeof words[0];

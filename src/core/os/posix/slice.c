@@ -56,7 +56,7 @@ static volatile struct slice *own_slice(void)
 #endif
 }
 
-void posix_slices_start(bool wanted)
+COLD void posix_slices_start(bool wanted)
 {
     int saved_errno = errno;
 

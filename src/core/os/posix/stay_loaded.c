@@ -30,7 +30,7 @@ static bool is_at(const struct dl_phdr_info *module, const ElfW(Phdr) * part, ui
     return part->p_type == PT_LOAD && address - (module->dlpi_addr + part->p_vaddr) < part->p_memsz;
 }
 
-static int find_module(struct dl_phdr_info *module, size_t size, void *found)
+COLD static int find_module(struct dl_phdr_info *module, size_t size, void *found)
 {
     struct module *wanted = found;
     const ElfW(Dyn) *dynamic = NULL;
@@ -51,7 +51,7 @@ static int find_module(struct dl_phdr_info *module, size_t size, void *found)
     return is_it;
 }
 
-void os_stay_loaded(const void *address)
+COLD void os_stay_loaded(const void *address)
 {
     struct module module = {.address = (uintptr_t)address, .name = ""};
     union {
@@ -69,7 +69,7 @@ void os_stay_loaded(const void *address)
         loader.call(module.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-void posix_stay_loaded(void)
+COLD void posix_stay_loaded(void)
 {
     os_stay_loaded((const void *)(uintptr_t)find_module);
 }

@@ -54,7 +54,7 @@ int os_process_id(void)
 
 /* Uses the thread's id, because the thread that forks is the child's first, and so both ids are
  * equal. */
-void posix_process_note(void)
+COLD void posix_process_note(void)
 {
     store_relaxed(&process_id, os_calls_are_few() ? os_thread_id() : getpid());
 }

@@ -34,13 +34,13 @@ struct start {
 };
 
 /* How the process was started. Constant after start. */
-static int process_policy = SCHED_OTHER, process_nice;
+static int process_policy READ_MOSTLY = SCHED_OTHER, process_nice READ_MOSTLY = 0;
 static cpu_set_t process_cpus;
 static bool process_cpus_known;
 
 /* Asks by system calls. The C library's functions lie apart, and each would make 64 KB of it
  * resident in a program that does not call them. */
-void posix_threads_start(void)
+COLD void posix_threads_start(void)
 {
     int saved_errno = errno;
     long process = syscall(SYS_getpid), policy = syscall(SYS_sched_getscheduler, process);

@@ -128,7 +128,7 @@ void os_trace_prime(void)
     store_release(&primed, 1u);
 }
 
-void posix_trace_end(void)
+COLD void posix_trace_end(void)
 {
     if (!load_acquire(&primed) || !is_static)
         return;

@@ -6,7 +6,7 @@
 #include "os/os.h"
 #include "posix.h"
 
-void posix_calls_set(enum os_calls calls)
+COLD void posix_calls_set(enum os_calls calls)
 {
     posix_process_note(); /* while the kernel may be asked */
     store_relaxed(&os_calls, (uint32_t)calls);

@@ -45,7 +45,7 @@ static struct used {
     int64_t bytes;
 } __attribute__((aligned(CACHE_LINES_APART))) used_by_all;
 
-bool budget_start(void)
+COLD bool budget_start(void)
 {
     slab_budgets = os_meta_alloc(os_cpu_count() * sizeof *slab_budgets);
     return slab_budgets != NULL;

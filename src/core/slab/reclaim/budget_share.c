@@ -27,7 +27,7 @@
 #define REMEMBERED 16  /* least wishes before hits are halved */
 #define PAUSE_MAX  255 /* growths in a row that are not made, without asking */
 
-void budget_share_start(void)
+COLD void budget_share_start(void)
 {
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
         slab_budgets[cpu].hand = &slab_caches;

@@ -66,7 +66,7 @@ static void set_shares(void)
         store_relaxed(&accounts[cpu].quota, load_relaxed(&ahead_max));
 }
 
-bool limit_start(void)
+COLD bool limit_start(void)
 {
     accounts = os_meta_alloc(os_cpu_count() * sizeof *accounts);
     set_shares();

@@ -4,14 +4,157 @@
  * case some keys stay, and others come and go, so that the updates do everything they can: fill a
  * slot, make nodes for long common prefixes, cut a prefix, append, grow and shrink through all
  * kinds of nodes, replace a node by its only object, join two nodes, unlink a line of nodes. Also
- * the checks of what a concurrent reader may see.
+ * the checks of what a concurrent reader may see. `map_strings` tells whether keys are strings or
+ * numbers.
  */
 #ifndef TESTS_SUPPORT_MAP_CASES_H
 #define TESTS_SUPPORT_MAP_CASES_H
 
-#include "support/map_test.h"
+#include "support/map_invariants.h"
+#include "support/updates.h"
 
-#define KEYS_MOST 300
+#define MAP_TEST_UNUSED __attribute__((unused))
+#define KEYS_MOST       300
+#define KEY_MOST        64
+
+struct item {
+    struct prudence_map_bytes node;
+    unsigned index; /* of the key */
+};
+
+static bool map_strings;
+
+/* A key as a string. A number is stored as bytes, highest first. */
+struct test_key {
+    uint8_t bytes[KEY_MOST];
+    size_t length;
+};
+
+static struct test_key *map_keys; /* sorted, without duplicates */
+static unsigned map_key_count;
+
+static int compare_keys(const void *a, const void *b)
+{
+    const struct test_key *left = a, *right = b;
+    size_t shorter = left->length < right->length ? left->length : right->length;
+    int order = memcmp(left->bytes, right->bytes, shorter);
+
+    return order ? order : (left->length > right->length) - (left->length < right->length);
+}
+
+static void clear_keys(bool strings)
+{
+    free(map_keys);
+    map_keys = NULL;
+    map_key_count = 0;
+    map_strings = strings;
+}
+
+static void add_key(const void *bytes, size_t length)
+{
+    map_keys = realloc(map_keys, (map_key_count + 1) * sizeof map_keys[0]);
+    assert_non_null(map_keys);
+    assert_true(length <= KEY_MOST && (map_strings || length == 8));
+    map_keys[map_key_count].length = length;
+    memset(map_keys[map_key_count].bytes, 0, KEY_MOST);
+    memcpy(map_keys[map_key_count++].bytes, bytes, length);
+}
+
+static void add_number(uint64_t number)
+{
+    uint8_t bytes[8];
+
+    for (unsigned i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(number >> (56 - 8 * i));
+    add_key(bytes, 8);
+}
+
+static void sort_keys(void)
+{
+    unsigned count = 0;
+
+    qsort(map_keys, map_key_count, sizeof map_keys[0], compare_keys);
+    for (unsigned i = 0; i < map_key_count; i++)
+        if (!count || compare_keys(&map_keys[count - 1], &map_keys[i]))
+            map_keys[count++] = map_keys[i];
+    map_key_count = count;
+}
+
+static uint64_t number_of(unsigned index)
+{
+    uint64_t number = 0;
+
+    for (unsigned i = 0; i < 8; i++)
+        number = number << 8 | map_keys[index].bytes[i];
+    return number;
+}
+
+static void set_key(struct item *item, unsigned index)
+{
+    item->index = index;
+    if (map_strings)
+        prudence_map_set_bytes(&item->node, map_keys[index].bytes, map_keys[index].length);
+    else
+        item->node.node.key = number_of(index);
+}
+
+static struct item *item_of(struct prudence_map_node *node)
+{
+    return node ? prudence_map_entry(node, struct item, node.node) : NULL;
+}
+
+/* ----------------------------------------------------------------------- all functions by index */
+
+static struct prudence_map *map_of_domain(struct prudence_domain *domain)
+{
+    struct prudence_map_attr attr = {
+        .size = sizeof attr, .flags = map_strings ? PRUDENCE_MAP_BYTES : 0, .domain = domain};
+    struct prudence_map *map = prudence_map_create("test", &attr);
+
+    assert_non_null(map);
+    return map;
+}
+
+static struct item *look_up(struct prudence_map *map, unsigned index)
+{
+    const struct test_key *key = &map_keys[index];
+
+    return item_of(map_strings ? prudence_map_lookup_bytes(map, key->bytes, key->length)
+                               : prudence_map_lookup(map, number_of(index)));
+}
+
+static struct item *ceiling_of(struct prudence_map *map, unsigned index)
+{
+    const struct test_key *key = &map_keys[index];
+
+    return item_of(map_strings ? prudence_map_ceiling_bytes(map, key->bytes, key->length)
+                               : prudence_map_ceiling(map, number_of(index)));
+}
+
+static struct item *floor_of(struct prudence_map *map, unsigned index)
+{
+    const struct test_key *key = &map_keys[index];
+
+    return item_of(map_strings ? prudence_map_floor_bytes(map, key->bytes, key->length)
+                               : prudence_map_floor(map, number_of(index)));
+}
+
+static struct item *first_from(struct prudence_map_walk *walk, struct prudence_map *map,
+                               unsigned index)
+{
+    const struct test_key *key = &map_keys[index];
+
+    return item_of(map_strings ? prudence_map_first_from_bytes(walk, map, key->bytes, key->length)
+                               : prudence_map_first_from(walk, map, number_of(index)));
+}
+
+static struct item *remove_index(struct prudence_map *map, unsigned index)
+{
+    const struct test_key *key = &map_keys[index];
+
+    return item_of(map_strings ? map_erase_bytes_found(map, key->bytes, key->length)
+                               : map_erase_found(map, number_of(index)));
+}
 
 static struct item items[KEYS_MOST], twins[KEYS_MOST];
 static bool stays[KEYS_MOST]; /* by the index of the key; all other keys come and go */

@@ -116,6 +116,53 @@ TEST(misuse_is_refused_and_named)
     expect_text(output, "prudence_hash_exchange: a fresh name is one of the old ones");
 }
 
+TEST(without_a_table_or_a_name_nothing_is_done)
+{
+    uint64_t key = 3;
+
+    begin();
+    assert_int_equal(rename_to(NULL, &a, table, 3, &c), EINVAL);
+    assert_int_equal(rename_to(table, &a, NULL, 3, &c), EINVAL);
+    assert_int_equal(prudence_hash_rename(table, NULL, table, 1, entry_has_key, &key, &c.name),
+                     EINVAL);
+    assert_int_equal(prudence_hash_rename(table, &a.name, table, 1, entry_has_key, &key, NULL),
+                     EINVAL);
+    assert_int_equal(prudence_hash_exchange(table, NULL, &c.name, other, &b.name, &d.name), EINVAL);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &c.name, NULL, &b.name, &d.name),
+                     EINVAL);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &c.name, other, &b.name, NULL), EINVAL);
+    end();
+}
+
+/* The fresh name is the one that is there. */
+TEST(no_name_takes_its_own_place)
+{
+    struct prudence_hash_name *replaced = &a.name;
+    uint64_t key = 2;
+
+    begin();
+    assert_int_equal(prudence_hash_rename_replace(table, &a.name, other, hash_mixed(2),
+                                                  entry_has_key, &key, &b.name, &replaced),
+                     EINVAL);
+    assert_null(replaced);
+    assert_ptr_equal(find(table, hash_mixed(1), 1), &a);
+    assert_ptr_equal(find(other, hash_mixed(2), 2), &b);
+    end();
+}
+
+TEST(nobody_needs_the_name_that_is_replaced)
+{
+    uint64_t key = 2;
+
+    begin();
+    entry_set(&c, 2, 10);
+    assert_int_equal(prudence_hash_rename_replace(table, &a.name, other, hash_mixed(2),
+                                                  entry_has_key, &key, &c.name, NULL),
+                     0);
+    assert_ptr_equal(find(other, hash_mixed(2), 2), &c);
+    end();
+}
+
 /* ---------------------------------------------------------------------------- readers that stay */
 
 #define LONG 50

@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: MIT */
+/* See kinds.h. */
+#include "tables/kinds.h"
+
+#include <stddef.h>
+
+#include <prudence/hash_values.h>
+#include <prudence/id_table.h>
+#include <prudence/lockfree_hash.h>
+#include <prudence/map_values.h>
+
+#include "support/hash_invariants.h"
+#include "support/map_invariants.h"
+#include "support/routes_test.h"
+#include "tables/hash_values.h"
+#include "tables/keys.h"
+
+/* ----------------------------------------------------------------------------- tables of hashes */
+
+static uint64_t mixed(uint64_t number)
+{
+    return prudence_hash_mix(number);
+}
+
+uint64_t (*table_hash)(uint64_t number) = mixed;
+
+static table_dispose *dispose_entry;
+
+static struct entry *of_node(struct prudence_hash_node *node)
+{
+    return node ? prudence_hash_entry(node, struct entry, node) : NULL;
+}
+
+static struct prudence_hash_node *node_in(struct entry *entry)
+{
+    return entry ? &entry->node : NULL;
+}
+
+/* Gives the entry its key. */
+static struct prudence_hash_node *hashed(struct entry *entry, unsigned key)
+{
+    if (entry)
+        entry->key = key;
+    return node_in(entry);
+}
+
+static bool has_key(const struct prudence_hash_node *node, const void *key)
+{
+    return prudence_hash_entry(node, const struct entry, node)->key == *(const unsigned *)key;
+}
+
+static void dispose_node(struct prudence_hash_node *node, void *argument)
+{
+    dispose_entry(of_node(node), argument);
+}
+
+static struct entry with_key_0; /* an update that stores nothing has found this */
+
+static int found_there(int error, struct entry **found, struct prudence_hash_node *node)
+{
+    if (found)
+        *found = of_node(node);
+    return error;
+}
+
+/* The two tables differ in their names, and in the argument that statistics have. */
+#define HASH_KIND(what)                                                                            \
+    static void *what##_create(const char *name, const void *attr)                                 \
+    {                                                                                              \
+        return prudence_##what##_create(name, attr);                                               \
+    }                                                                                              \
+    static int what##_destroy(void *table, table_dispose *dispose, void *argument)                 \
+    {                                                                                              \
+        dispose_entry = dispose;                                                                   \
+        return prudence_##what##_destroy(table, dispose ? dispose_node : NULL, argument);          \
+    }                                                                                              \
+    static int what##_stats(void *table, struct table_stats *stats)                                \
+    {                                                                                              \
+        struct prudence_##what##_stats now = {.objects = 0};                                       \
+        int error = prudence_##what##_stats(table, stats ? &now : NULL);                           \
+                                                                                                   \
+        if (!error)                                                                                \
+            *stats = (struct table_stats){now.objects, now.bytes_live, latent_of_##what};          \
+        return error;                                                                              \
+    }                                                                                              \
+    static int what##_add(void *table, unsigned key, struct entry *entry, struct entry **found)    \
+    {                                                                                              \
+        struct prudence_hash_node *there = &with_key_0.node;                                       \
+        int error = prudence_##what##_add(table, table_hash(key_numbers[key]), has_key, &key,      \
+                                          hashed(entry, key), found ? &there : NULL);              \
+                                                                                                   \
+        return found_there(error, found, there);                                                   \
+    }                                                                                              \
+    static int what##_add_duplicate(void *table, unsigned key, struct entry *entry)                \
+    {                                                                                              \
+        return prudence_##what##_add_duplicate(table, table_hash(key_numbers[key]),                \
+                                               hashed(entry, key));                                \
+    }                                                                                              \
+    static int what##_put(void *table, unsigned key, struct entry *entry, struct entry **found)    \
+    {                                                                                              \
+        struct prudence_hash_node *there = &with_key_0.node;                                       \
+        int error = prudence_##what##_put(table, table_hash(key_numbers[key]), has_key, &key,      \
+                                          hashed(entry, key), found ? &there : NULL);              \
+                                                                                                   \
+        return found_there(error, found, there);                                                   \
+    }                                                                                              \
+    static int what##_replace(void *table, unsigned key, struct entry *old, struct entry *fresh)   \
+    {                                                                                              \
+        return prudence_##what##_replace(table, node_in(old), hashed(fresh, key));                 \
+    }                                                                                              \
+    static int what##_remove(void *table, struct entry *entry)                                     \
+    {                                                                                              \
+        return prudence_##what##_remove(table, node_in(entry));                                    \
+    }                                                                                              \
+    static struct entry *what##_get(const void *table, unsigned key)                               \
+    {                                                                                              \
+        return of_node(                                                                            \
+            prudence_##what##_lookup(table, table_hash(key_numbers[key]), has_key, &key));         \
+    }                                                                                              \
+    static struct entry *what##_next_duplicate(const struct entry *entry)                          \
+    {                                                                                              \
+        return of_node(prudence_##what##_next_duplicate(&entry->node, has_key, &entry->key));      \
+    }                                                                                              \
+    static int what##_erase(void *table, unsigned key, struct entry **found)                       \
+    {                                                                                              \
+        struct entry *there = table ? what##_get(table, key) : NULL;                               \
+        int error = table && !there ? ENOENT : what##_remove(table, there);                        \
+                                                                                                   \
+        if (found)                                                                                 \
+            *found = error ? NULL : there;                                                         \
+        return error;                                                                              \
+    }                                                                                              \
+    static void what##_walk(void *table, table_visit *visit, void *argument)                       \
+    {                                                                                              \
+        struct prudence_##what##_walk walk;                                                        \
+        struct prudence_hash_node *node;                                                           \
+                                                                                                   \
+        prudence_##what##_for_each(&walk, table, node)                                             \
+            visit(of_node(node)->key, of_node(node), argument);                                    \
+        assert_null(prudence_##what##_next(&walk)); /* at the end it stays there */                \
+    }
+
+#define latent_of_hash          now.bytes_latent
+#define latent_of_lockfree_hash 0
+HASH_KIND(hash)
+HASH_KIND(lockfree_hash)
+
+static uint64_t hash_objects(const void *table)
+{
+    return prudence_hash_count(table);
+}
+
+static uint64_t lockfree_hash_objects(const void *table)
+{
+    struct prudence_lockfree_hash_stats stats = {.objects = 0};
+
+    prudence_lockfree_hash_stats(table, &stats);
+    return stats.objects;
+}
+
+static void hash_check(void *table)
+{
+    check_chains(table);
+}
+
+static void lockfree_hash_check(void *table)
+{
+    struct prudence_lockfree_hash_stats stats = {.removed = 1};
+
+    assert_int_equal(prudence_lockfree_hash_stats(table, &stats), 0);
+    assert_int_equal(stats.removed, 0);
+}
+
+/* --------------------------------------------------------------------------------- ordered maps */
+
+static bool of_strings(const void *map)
+{
+    return map && ((const struct prudence_map *)map)->bytes;
+}
+
+static struct entry *of_place(struct prudence_map_node *node)
+{
+    return node ? prudence_map_entry(node, struct entry, place.node) : NULL;
+}
+
+/* Gives the entry its key. */
+static struct prudence_map_node *keyed(const void *map, struct entry *entry, unsigned key)
+{
+    if (!entry)
+        return NULL;
+    entry->key = key;
+    if (of_strings(map))
+        prudence_map_set_bytes(&entry->place, key_strings[key].bytes, key_strings[key].length);
+    else
+        entry->place.node.key = key_numbers[key];
+    return &entry->place.node;
+}
+
+static void dispose_place(struct prudence_map_node *node, void *argument)
+{
+    dispose_entry(of_place(node), argument);
+}
+
+static void *map_create(const char *name, const void *attr)
+{
+    return prudence_map_create(name, attr);
+}
+
+static int map_destroy_all(void *map, table_dispose *dispose, void *argument)
+{
+    dispose_entry = dispose;
+    return prudence_map_destroy(map, dispose ? dispose_place : NULL, argument);
+}
+
+static uint64_t map_objects(const void *map)
+{
+    return prudence_map_count(map);
+}
+
+static int map_stats(void *map, struct table_stats *stats)
+{
+    struct prudence_map_stats now = {.objects = 0};
+    int error = prudence_map_stats(map, stats ? &now : NULL);
+
+    if (!error)
+        *stats = (struct table_stats){now.objects, now.bytes_live, now.bytes_latent};
+    return error;
+}
+
+static int found_place(int error, struct entry **found, struct prudence_map_node *node)
+{
+    if (found)
+        *found = of_place(node);
+    return error;
+}
+
+static int map_add(void *map, unsigned key, struct entry *entry, struct entry **found)
+{
+    struct prudence_map_node *there = &with_key_0.place.node;
+    int error = prudence_map_add(map, keyed(map, entry, key), found ? &there : NULL);
+
+    return found_place(error, found, there);
+}
+
+static int map_put(void *map, unsigned key, struct entry *entry, struct entry **found)
+{
+    struct prudence_map_node *there = &with_key_0.place.node;
+    int error = prudence_map_put(map, keyed(map, entry, key), found ? &there : NULL);
+
+    return found_place(error, found, there);
+}
+
+static int map_replace(void *map, unsigned key, struct entry *old, struct entry *fresh)
+{
+    return prudence_map_replace(map, old ? &old->place.node : NULL, keyed(map, fresh, key));
+}
+
+static int map_remove(void *map, struct entry *entry)
+{
+    return prudence_map_remove(map, entry ? &entry->place.node : NULL);
+}
+
+static int map_erase(void *map, unsigned key, struct entry **found)
+{
+    struct prudence_map_node *there = &with_key_0.place.node, **tell = found ? &there : NULL;
+    int error = of_strings(map) ? prudence_map_erase_bytes(map, key_strings[key].bytes,
+                                                           key_strings[key].length, tell)
+                                : prudence_map_erase(map, key_numbers[key], tell);
+
+    return found_place(error, found, there);
+}
+
+static struct entry *map_get(const void *map, unsigned key)
+{
+    return of_place(of_strings(map) ? prudence_map_lookup_bytes(map, key_strings[key].bytes,
+                                                                key_strings[key].length)
+                                    : prudence_map_lookup(map, key_numbers[key]));
+}
+
+static void map_walk(void *map, table_visit *visit, void *argument)
+{
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node;
+
+    prudence_map_for_each(&walk, map, node) visit(of_place(node)->key, of_place(node), argument);
+    assert_null(prudence_map_next(&walk));
+}
+
+static void map_check(void *map)
+{
+    check_map(map, true);
+}
+
+/* -------------------------------------------------------------------------------- tables of values
+ * A string is given at an address where it does not stay. */
+
+static void dispose_value(void *value, void *argument)
+{
+    dispose_entry(value, argument);
+}
+
+#define NUMBER(key)      key_numbers[key]
+#define BYTES(key)       given.bytes, given.length
+#define GIVE_NUMBER(key) (void)0
+#define GIVE_BYTES(key)  struct key_string given = key_strings[key]
+#define TAKE_NUMBER()    (void)0
+#define TAKE_BYTES()     explicit_bzero(&given, sizeof given)
+
+/* An update `call` as a function of its arguments. */
+#define VALUES_UPDATE(name, kind, call, suffix, KEY, arguments, ...)                               \
+    static int name arguments                                                                      \
+    {                                                                                              \
+        GIVE_##KEY(key);                                                                           \
+        int error = prudence_##kind##_##call##suffix(table, KEY(key), __VA_ARGS__);                \
+                                                                                                   \
+        TAKE_##KEY();                                                                              \
+        return error;                                                                              \
+    }
+
+#define VALUES_KEYED(name, kind, suffix, KEY)                                                      \
+    VALUES_UPDATE(name##_add, kind, add, suffix, KEY,                                              \
+                  (void *table, unsigned key, struct entry *entry, struct entry **found), entry,   \
+                  (void **)found)                                                                  \
+    VALUES_UPDATE(name##_put, kind, put, suffix, KEY,                                              \
+                  (void *table, unsigned key, struct entry *entry, struct entry **found), entry,   \
+                  (void **)found)                                                                  \
+    VALUES_UPDATE(name##_replace, kind, replace, suffix, KEY,                                      \
+                  (void *table, unsigned key, struct entry *old, struct entry *fresh), old, fresh) \
+    VALUES_UPDATE(name##_erase, kind, erase, suffix, KEY,                                          \
+                  (void *table, unsigned key, struct entry **found), (void **)found)               \
+    static struct entry *name##_get(const void *table, unsigned key)                               \
+    {                                                                                              \
+        GIVE_##KEY(key);                                                                           \
+                                                                                                   \
+        return prudence_##kind##_get##suffix(table, KEY(key));                                     \
+    }
+
+#define VALUES_KIND(kind)                                                                          \
+    static void *kind##_create(const char *name, const void *attr)                                 \
+    {                                                                                              \
+        return prudence_##kind##_create(name, attr);                                               \
+    }                                                                                              \
+    static int kind##_destroy(void *table, table_dispose *dispose, void *argument)                 \
+    {                                                                                              \
+        dispose_entry = dispose;                                                                   \
+        return prudence_##kind##_destroy(table, dispose ? dispose_value : NULL, argument);         \
+    }                                                                                              \
+    static uint64_t kind##_objects(const void *table)                                              \
+    {                                                                                              \
+        return prudence_##kind##_count(table);                                                     \
+    }                                                                                              \
+    static int kind##_stats(void *table, struct table_stats *stats)                                \
+    {                                                                                              \
+        STATS_OF_##kind now = {.objects = 0};                                                      \
+        int error = prudence_##kind##_stats(table, stats ? &now : NULL);                           \
+                                                                                                   \
+        if (!error)                                                                                \
+            *stats = (struct table_stats){now.objects, now.bytes_live, now.bytes_latent};          \
+        return error;                                                                              \
+    }                                                                                              \
+    VALUES_KEYED(kind, kind, , NUMBER)                                                             \
+    VALUES_KEYED(kind##_bytes, kind, _bytes, BYTES)
+
+#define STATS_OF_hash_values struct prudence_hash_stats
+#define STATS_OF_map_values  struct prudence_map_stats
+VALUES_KIND(hash_values)
+VALUES_KIND(map_values)
+
+static void hash_values_walk(void *table, table_visit *visit, void *argument)
+{
+    struct prudence_hash_values_walk walk;
+    void *value;
+
+    prudence_hash_values_for_each(&walk, table, value)
+    {
+        assert_true(walk.strings ? walk.key == 0 : !walk.bytes && !walk.length);
+        visit(walk.strings ? key_of_bytes(walk.bytes, walk.length) : key_of_number(walk.key), value,
+              argument);
+    }
+    assert_null(prudence_hash_values_next(&walk));
+}
+
+static void map_values_walk(void *map, table_visit *visit, void *argument)
+{
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node;
+
+    prudence_map_for_each(&walk, prudence_map_values_nodes(map), node)
+    {
+        const struct map_key key = map_key_of(node, of_strings(map));
+
+        visit(key.bytes ? key_of_bytes(key.bytes, key.length) : key_of_number(key.number),
+              prudence_map_values_value(node), argument);
+    }
+}
+
+static void hash_values_check(void *table)
+{
+    check_chains(&((struct prudence_hash_values *)table)->table->public);
+}
+
+/* -------------------------------------------------------------------------------- tables of ids */
+
+/* Which identifier each key has, in the last table that was made, plus 1; and which key has it. */
+static uint32_t id_of[KEYS_MOST];
+static unsigned key_with[KEYS_MOST];
+
+static void *ids_create(const char *name, const void *attr)
+{
+    memset(id_of, 0, sizeof id_of);
+    memset(key_with, 0xff, sizeof key_with);
+    return prudence_id_table_create(name, attr);
+}
+
+static int ids_destroy(void *table, table_dispose *dispose, void *argument)
+{
+    dispose_entry = dispose;
+    return prudence_id_table_destroy(table, dispose ? dispose_value : NULL, argument);
+}
+
+static uint64_t ids_objects(const void *table)
+{
+    return prudence_id_table_count(table);
+}
+
+static int ids_stats(void *table, struct table_stats *stats)
+{
+    struct prudence_id_table_stats now = {.objects = 0};
+    int error = prudence_id_table_stats(table, stats ? &now : NULL);
+
+    if (!error)
+        *stats = (struct table_stats){now.objects, now.bytes_live, now.bytes_latent};
+    return error;
+}
+
+static struct entry *ids_get(const void *table, unsigned key)
+{
+    return id_of[key] ? prudence_id_table_lookup(table, id_of[key] - 1) : NULL;
+}
+
+/* A key that has an identifier is there. Another one gets the lowest that is free. */
+static int ids_add(void *table, unsigned key, struct entry *entry, struct entry **found)
+{
+    uint32_t id = 0, lowest = 0;
+    int error;
+
+    if (found)
+        *found = table && entry ? ids_get(table, key) : NULL;
+    if (table && entry && id_of[key])
+        return EEXIST;
+    error = prudence_id_table_add(table, entry, &id);
+    if (error)
+        return error;
+    while (key_with[lowest] != UINT32_MAX)
+        lowest++;
+    assert_int_equal(id, lowest);
+    id_of[key] = id + 1;
+    key_with[id] = key;
+    return 0;
+}
+
+static uint32_t id_to_change(unsigned key)
+{
+    return id_of[key] ? id_of[key] - 1 : UINT32_MAX - 1;
+}
+
+static int ids_swap(void *table, unsigned key, struct entry *fresh, struct entry **found)
+{
+    return prudence_id_table_replace(table, id_to_change(key), fresh, (void **)found);
+}
+
+static int ids_erase(void *table, unsigned key, struct entry **found)
+{
+    int error = prudence_id_table_erase(table, id_to_change(key), (void **)found);
+
+    if (!error) {
+        key_with[id_of[key] - 1] = UINT32_MAX;
+        id_of[key] = 0;
+    }
+    return error;
+}
+
+static void ids_walk(void *table, table_visit *visit, void *argument)
+{
+    struct prudence_id_table_walk walk;
+    uint32_t least = 0;
+    void *object;
+
+    prudence_id_table_for_each(&walk, table, object)
+    {
+        assert_true(walk.id >= least);
+        least = walk.id + 1;
+        visit(key_with[walk.id], object, argument);
+    }
+    assert_null(prudence_id_table_next(&walk));
+}
+
+static void ids_check(void *table)
+{
+    struct prudence_id_table_walk walk;
+
+    assert_null(prudence_id_table_lookup(table, UINT32_MAX));
+    assert_null(prudence_id_table_lookup(table, 1u << 30));
+    for (uint32_t id = 0; id < KEYS_MOST; id++) {
+        void *object = prudence_id_table_lookup(table, id);
+
+        assert_int_equal(object != NULL, key_with[id] != UINT32_MAX);
+        if (object)
+            assert_ptr_equal(prudence_id_table_first_from(&walk, table, id), object);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- routes */
+
+static void *routes_create(const char *name, const void *attr)
+{
+    return prudence_routes_create(name, attr);
+}
+
+static int routes_destroy(void *table, table_dispose *dispose, void *argument)
+{
+    return prudence_routes_destroy(table);
+}
+
+static uint64_t routes_objects(const void *table)
+{
+    return prudence_routes_count(table);
+}
+
+static int routes_stats(void *table, struct table_stats *stats)
+{
+    struct prudence_routes_stats now = {.prefixes = 0};
+    int error = prudence_routes_stats(table, stats ? &now : NULL);
+
+    if (!error)
+        *stats = (struct table_stats){now.prefixes, now.bytes_live, now.bytes_latent};
+    return error;
+}
+
+static const struct prudence_routes_prefix *prefix_for(const void *table, unsigned key)
+{
+    return &key_prefixes[table && is_ipv6(table)][key];
+}
+
+static int routes_add(void *table, unsigned key, struct entry *entry, struct entry **found)
+{
+    return prudence_routes_add(table, prefix_for(table, key), (uintptr_t)entry, (uintptr_t *)found);
+}
+
+static int routes_swap(void *table, unsigned key, struct entry *fresh, struct entry **found)
+{
+    return prudence_routes_replace(table, prefix_for(table, key), (uintptr_t)fresh,
+                                   (uintptr_t *)found);
+}
+
+static int routes_erase(void *table, unsigned key, struct entry **found)
+{
+    return prudence_routes_erase(table, prefix_for(table, key), (uintptr_t *)found);
+}
+
+static struct entry *routes_get(const void *table, unsigned key)
+{
+    return (struct entry *)prudence_routes_get(table, prefix_for(table, key));
+}
+
+static void routes_walk(void *table, table_visit *visit, void *argument)
+{
+    struct prudence_routes_walk walk;
+    uintptr_t value;
+
+    prudence_routes_for_each(&walk, table, NULL, value)
+        visit(key_of_prefix(is_ipv6(table), &walk.prefix), (struct entry *)value, argument);
+    assert_int_equal(prudence_routes_next(&walk), 0);
+}
+
+static void routes_check(void *table)
+{
+    check_trie(table);
+}
+
+/* ------------------------------------------------------------------------------------ all kinds */
+
+#define OF_MAP    (TABLE_OBJECTS | TABLE_SORTED | TABLE_DOMAIN | TABLE_DEFERS | TABLE_ROOM)
+#define OF_ROUTES (TABLE_SORTED | TABLE_DOMAIN | TABLE_DEFERS | TABLE_KEEPS)
+#define ATTR(kind, ...)                                                                            \
+    .attr = &(const struct prudence_##kind##_attr){.size = sizeof(struct prudence_##kind##_attr),  \
+                                                   __VA_ARGS__},                                   \
+    .attr_size = sizeof(struct prudence_##kind##_attr)
+#define DOMAIN_OF(kind) .domain_at = offsetof(struct prudence_##kind##_attr, domain)
+#define OPERATIONS(kind, destroy_all)                                                              \
+    .create = kind##_create, .destroy = destroy_all, .count = kind##_objects,                      \
+    .stats = kind##_stats, .walk = kind##_walk, .check = kind##_check
+#define HASHED(kind)                                                                               \
+    OPERATIONS(kind, kind##_destroy),                                                              \
+        .keys = &key_number_count, .add = kind##_add, .add_duplicate = kind##_add_duplicate,       \
+        .put = kind##_put, .replace = kind##_replace, .remove = kind##_remove,                     \
+        .erase = kind##_erase, .get = kind##_get, .next_duplicate = kind##_next_duplicate
+#define MAPPED                                                                                     \
+    OPERATIONS(map, map_destroy_all), .add = map_add, .put = map_put, .replace = map_replace,      \
+                                      .remove = map_remove, .erase = map_erase, .get = map_get
+#define VALUED(kind, keyed)                                                                        \
+    OPERATIONS(kind, kind##_destroy), .add = keyed##_add, .put = keyed##_put,                      \
+                                      .replace = keyed##_replace, .erase = keyed##_erase,          \
+                                      .get = keyed##_get
+#define ROUTED(family)                                                                             \
+    OPERATIONS(routes, routes_destroy), .keys = &key_prefix_counts[family], .add = routes_add,     \
+                                        .swap = routes_swap, .erase = routes_erase,                \
+                                        .get = routes_get
+
+#define map_values_check map_check
+
+const struct table_kind table_kinds[TABLE_KINDS] = {
+    [TABLE_HASH] = {"hash table", TABLE_OBJECTS | TABLE_DOMAIN | TABLE_ROOM, HASHED(hash),
+                    ATTR(hash), DOMAIN_OF(hash)},
+    [TABLE_LOCKFREE_HASH] = {"hash table without locks", TABLE_OBJECTS | TABLE_ROOM,
+                             HASHED(lockfree_hash), ATTR(lockfree_hash)},
+    [TABLE_MAP] = {"map of numbers", OF_MAP, .keys = &key_number_count, MAPPED, ATTR(map),
+                   DOMAIN_OF(map)},
+    [TABLE_MAP_BYTES] = {"map of strings", OF_MAP, .keys = &key_string_count, MAPPED,
+                         ATTR(map, .flags = PRUDENCE_MAP_BYTES), DOMAIN_OF(map)},
+    [TABLE_HASH_VALUES] = {"values by hash of a number", TABLE_DOMAIN | TABLE_DEFERS | TABLE_ROOM,
+                           .keys = &key_number_count, VALUED(hash_values, hash_values),
+                           ATTR(hash_values), DOMAIN_OF(hash_values)},
+    [TABLE_HASH_VALUES_BYTES] = {"values by hash of a string",
+                                 TABLE_DOMAIN | TABLE_DEFERS | TABLE_ROOM,
+                                 .keys = &key_string_count, VALUED(hash_values, hash_values_bytes),
+                                 ATTR(hash_values, .flags = PRUDENCE_HASH_VALUES_BYTES),
+                                 DOMAIN_OF(hash_values)},
+    [TABLE_MAP_VALUES] = {"values in the order of numbers", OF_MAP & ~TABLE_OBJECTS,
+                          .keys = &key_number_count, VALUED(map_values, map_values),
+                          ATTR(map_values), DOMAIN_OF(map_values)},
+    [TABLE_MAP_VALUES_BYTES] = {"values in the order of strings", OF_MAP & ~TABLE_OBJECTS,
+                                .keys = &key_string_count, VALUED(map_values, map_values_bytes),
+                                ATTR(map_values, .flags = PRUDENCE_MAP_VALUES_BYTES),
+                                DOMAIN_OF(map_values)},
+    [TABLE_IDS] = {"table of ids", TABLE_DOMAIN | TABLE_CHOOSES | TABLE_ROOM,
+                   .keys = &key_number_count, OPERATIONS(ids, ids_destroy), .add = ids_add,
+                   .swap = ids_swap, .erase = ids_erase, .get = ids_get, ATTR(id_table),
+                   DOMAIN_OF(id_table)},
+    [TABLE_ROUTES_IPV4] = {"routes of IPv4", OF_ROUTES, ROUTED(PRUDENCE_ROUTES_IPV4), ATTR(routes),
+                           DOMAIN_OF(routes)},
+    [TABLE_ROUTES_IPV6] = {"routes of IPv6", OF_ROUTES, ROUTED(PRUDENCE_ROUTES_IPV6),
+                           ATTR(routes, .family = PRUDENCE_ROUTES_IPV6), DOMAIN_OF(routes)},
+};
+
+void *table_make(const struct table_kind *of, struct prudence_domain *domain)
+{
+    union {
+        struct prudence_hash_attr largest;
+        char bytes[sizeof(struct prudence_hash_attr)];
+    } attr;
+    void *table;
+
+    keys_make();
+    assert_true(of->attr_size <= sizeof attr);
+    memcpy(&attr, of->attr, of->attr_size);
+    if (domain)
+        memcpy(attr.bytes + of->domain_at, &domain, sizeof domain);
+    assert_true(!domain || of->flags & TABLE_DOMAIN);
+    table = of->create("test", &attr);
+    assert_non_null(table);
+    return table;
+}
+
+/* --------------------------------------------------------------------------- tests of all kinds */
+
+#define RUNS_MOST 400
+
+const struct table_kind *tested;
+
+static struct run {
+    const struct table_case *of;
+    const struct table_kind *with;
+    char name[120];
+} runs[RUNS_MOST];
+
+static void run_case(void **state)
+{
+    const struct run *run = *state;
+
+    tested = run->with;
+    run->of->run();
+}
+
+int table_cases_run(const struct table_case *cases, unsigned count)
+{
+    static struct CMUnitTest tests[RUNS_MOST];
+    size_t all = 0;
+
+    keys_make();
+    for (unsigned i = 0; i < count; i++)
+        for (const struct table_kind *of = table_kinds; of < table_kinds + TABLE_KINDS; of++) {
+            struct run *run = &runs[all];
+
+            if ((of->flags & cases[i].wanted) != cases[i].wanted || of->flags & cases[i].unwanted)
+                continue;
+            *run = (struct run){.of = &cases[i], .with = of};
+            snprintf(run->name, sizeof run->name, "%s: %s", cases[i].name, of->name);
+            tests[all++] = (struct CMUnitTest){run->name, run_case, NULL, NULL, run};
+        }
+    return _cmocka_run_group_tests("tests", tests, all, NULL, NULL);
+}

@@ -109,12 +109,14 @@ static void make_strings(void)
     key_string_count = sort(key_strings, key_string_count, sizeof key_strings[0], compare_strings);
 }
 
+#define PREFIXES 1000
+
 /* Short ones, with longer ones within. */
 static void make_prefixes(unsigned family)
 {
     struct prudence_routes_prefix *const made = key_prefixes[family];
 
-    for (unsigned i = 0; i < 1000; i++) {
+    for (unsigned i = 0; i < PREFIXES; i++) {
         made[i] = (struct prudence_routes_prefix){
             .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
             .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
@@ -125,7 +127,7 @@ static void make_prefixes(unsigned family)
         }
         prefix_trim(&made[i]);
     }
-    key_prefix_counts[family] = sort(made, 1000, sizeof *made, compare_prefixes);
+    key_prefix_counts[family] = sort(made, PREFIXES, sizeof *made, compare_prefixes);
 }
 
 void keys_make(void)

@@ -580,8 +580,12 @@ static void routes_check(void *table)
 
 /* ------------------------------------------------------------------------------------ all kinds */
 
-#define OF_MAP    (TABLE_OBJECTS | TABLE_SORTED | TABLE_DOMAIN | TABLE_DEFERS | TABLE_ROOM)
-#define OF_ROUTES (TABLE_SORTED | TABLE_DOMAIN | TABLE_DEFERS | TABLE_KEEPS)
+#define OF_HASH        (TABLE_OBJECTS | TABLE_ROOM | TABLE_ROOM_TO_CHANGE)
+#define OF_HASH_VALUES (TABLE_DOMAIN | TABLE_DEFERS | TABLE_ROOM | TABLE_ROOM_TO_CHANGE)
+#define OF_MAP_VALUES  (TABLE_SORTED | TABLE_DOMAIN | TABLE_DEFERS | TABLE_ROOM)
+#define OF_MAP         (OF_MAP_VALUES | TABLE_OBJECTS | TABLE_ROOM_TO_CHANGE)
+#define OF_IDS         (TABLE_DOMAIN | TABLE_CHOOSES | TABLE_ROOM | TABLE_ROOM_TO_CHANGE)
+#define OF_ROUTES      (TABLE_SORTED | TABLE_DOMAIN | TABLE_DEFERS | TABLE_KEEPS)
 #define ATTR(kind, ...)                                                                            \
     .attr = &(const struct prudence_##kind##_attr){.size = sizeof(struct prudence_##kind##_attr),  \
                                                    __VA_ARGS__},                                   \
@@ -610,33 +614,31 @@ static void routes_check(void *table)
 #define map_values_check map_check
 
 const struct table_kind table_kinds[TABLE_KINDS] = {
-    [TABLE_HASH] = {"hash table", TABLE_OBJECTS | TABLE_DOMAIN | TABLE_ROOM, HASHED(hash),
-                    ATTR(hash), DOMAIN_OF(hash)},
-    [TABLE_LOCKFREE_HASH] = {"hash table without locks", TABLE_OBJECTS | TABLE_ROOM,
-                             HASHED(lockfree_hash), ATTR(lockfree_hash)},
+    [TABLE_HASH] = {"hash table", OF_HASH | TABLE_DOMAIN, HASHED(hash), ATTR(hash),
+                    DOMAIN_OF(hash)},
+    [TABLE_LOCKFREE_HASH] = {"hash table without locks", OF_HASH, HASHED(lockfree_hash),
+                             ATTR(lockfree_hash)},
     [TABLE_MAP] = {"map of numbers", OF_MAP, .keys = &key_number_count, MAPPED, ATTR(map),
                    DOMAIN_OF(map)},
     [TABLE_MAP_BYTES] = {"map of strings", OF_MAP, .keys = &key_string_count, MAPPED,
                          ATTR(map, .flags = PRUDENCE_MAP_BYTES), DOMAIN_OF(map)},
-    [TABLE_HASH_VALUES] = {"values by hash of a number", TABLE_DOMAIN | TABLE_DEFERS | TABLE_ROOM,
-                           .keys = &key_number_count, VALUED(hash_values, hash_values),
-                           ATTR(hash_values), DOMAIN_OF(hash_values)},
-    [TABLE_HASH_VALUES_BYTES] = {"values by hash of a string",
-                                 TABLE_DOMAIN | TABLE_DEFERS | TABLE_ROOM,
+    [TABLE_HASH_VALUES] = {"values by hash of a number", OF_HASH_VALUES, .keys = &key_number_count,
+                           VALUED(hash_values, hash_values), ATTR(hash_values),
+                           DOMAIN_OF(hash_values)},
+    [TABLE_HASH_VALUES_BYTES] = {"values by hash of a string", OF_HASH_VALUES,
                                  .keys = &key_string_count, VALUED(hash_values, hash_values_bytes),
                                  ATTR(hash_values, .flags = PRUDENCE_HASH_VALUES_BYTES),
                                  DOMAIN_OF(hash_values)},
-    [TABLE_MAP_VALUES] = {"values in the order of numbers", OF_MAP & ~TABLE_OBJECTS,
+    [TABLE_MAP_VALUES] = {"values in the order of numbers", OF_MAP_VALUES,
                           .keys = &key_number_count, VALUED(map_values, map_values),
                           ATTR(map_values), DOMAIN_OF(map_values)},
-    [TABLE_MAP_VALUES_BYTES] = {"values in the order of strings", OF_MAP & ~TABLE_OBJECTS,
+    [TABLE_MAP_VALUES_BYTES] = {"values in the order of strings", OF_MAP_VALUES,
                                 .keys = &key_string_count, VALUED(map_values, map_values_bytes),
                                 ATTR(map_values, .flags = PRUDENCE_MAP_VALUES_BYTES),
                                 DOMAIN_OF(map_values)},
-    [TABLE_IDS] = {"table of ids", TABLE_DOMAIN | TABLE_CHOOSES | TABLE_ROOM,
-                   .keys = &key_number_count, OPERATIONS(ids, ids_destroy), .add = ids_add,
-                   .swap = ids_swap, .erase = ids_erase, .get = ids_get, ATTR(id_table),
-                   DOMAIN_OF(id_table)},
+    [TABLE_IDS] = {"table of ids", OF_IDS, .keys = &key_number_count, OPERATIONS(ids, ids_destroy),
+                   .add = ids_add, .swap = ids_swap, .erase = ids_erase, .get = ids_get,
+                   ATTR(id_table), DOMAIN_OF(id_table)},
     [TABLE_ROUTES_IPV4] = {"routes of IPv4", OF_ROUTES, ROUTED(PRUDENCE_ROUTES_IPV4), ATTR(routes),
                            DOMAIN_OF(routes)},
     [TABLE_ROUTES_IPV6] = {"routes of IPv6", OF_ROUTES, ROUTED(PRUDENCE_ROUTES_IPV6),

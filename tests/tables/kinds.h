@@ -32,6 +32,7 @@ enum table_flags {
     TABLE_CHOOSES = 1 << 4, /* an addition gets its key from the table, the lowest that is free */
     TABLE_KEEPS = 1 << 5,   /* goes with what is in it; no function takes the objects */
     TABLE_ROOM = 1 << 6,    /* removals need no memory */
+    TABLE_ROOM_TO_CHANGE = 1 << 7, /* nor does an update of a key that is there */
 };
 
 typedef void table_dispose(struct entry *entry, void *argument);

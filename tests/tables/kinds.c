@@ -401,14 +401,25 @@ static void hash_values_check(void *table)
 
 /* -------------------------------------------------------------------------------- tables of ids */
 
-/* Which identifier each key has, in the last table that was made, plus 1; and which key has it. */
-static uint32_t id_of[KEYS_MOST];
-static unsigned key_with[KEYS_MOST];
+#define NO_ID (UINT32_MAX - 1)
+
+static uint32_t id_hints[KEYS_MOST]; /* where each key was last */
+
+/* Returns the identifier of the entry with this key, or NO_ID. */
+static uint32_t id_of(const void *table, unsigned key)
+{
+    const struct entry *entry = prudence_id_table_lookup(table, id_hints[key]);
+    struct prudence_id_table_walk walk;
+
+    if (entry && entry->key == key)
+        return id_hints[key];
+    prudence_id_table_for_each(&walk, table, entry) if (entry->key == key) return id_hints[key] =
+        walk.id;
+    return NO_ID;
+}
 
 static void *ids_create(const char *name, const void *attr)
 {
-    memset(id_of, 0, sizeof id_of);
-    memset(key_with, 0xff, sizeof key_with);
     return prudence_id_table_create(name, attr);
 }
 
@@ -435,62 +446,54 @@ static int ids_stats(void *table, struct table_stats *stats)
 
 static struct entry *ids_get(const void *table, unsigned key)
 {
-    return id_of[key] ? prudence_id_table_lookup(table, id_of[key] - 1) : NULL;
+    return prudence_id_table_lookup(table, id_of(table, key));
 }
 
 /* A key that has an identifier is there. Another one gets the lowest that is free. */
 static int ids_add(void *table, unsigned key, struct entry *entry, struct entry **found)
 {
+    struct entry *const there = table && entry ? ids_get(table, key) : NULL;
     uint32_t id = 0, lowest = 0;
     int error;
 
     if (found)
-        *found = table && entry ? ids_get(table, key) : NULL;
-    if (table && entry && id_of[key])
+        *found = there;
+    if (there)
         return EEXIST;
-    error = prudence_id_table_add(table, entry, &id);
-    if (error)
-        return error;
-    while (key_with[lowest] != UINT32_MAX)
+    while (table && prudence_id_table_lookup(table, lowest))
         lowest++;
-    assert_int_equal(id, lowest);
-    id_of[key] = id + 1;
-    key_with[id] = key;
-    return 0;
-}
-
-static uint32_t id_to_change(unsigned key)
-{
-    return id_of[key] ? id_of[key] - 1 : UINT32_MAX - 1;
+    if (entry)
+        entry->key = key;
+    error = prudence_id_table_add(table, entry, &id);
+    assert_true(error || id == lowest);
+    return error;
 }
 
 static int ids_swap(void *table, unsigned key, struct entry *fresh, struct entry **found)
 {
-    return prudence_id_table_replace(table, id_to_change(key), fresh, (void **)found);
+    const uint32_t id = table ? id_of(table, key) : NO_ID;
+
+    if (fresh)
+        fresh->key = key;
+    return prudence_id_table_replace(table, id, fresh, (void **)found);
 }
 
 static int ids_erase(void *table, unsigned key, struct entry **found)
 {
-    int error = prudence_id_table_erase(table, id_to_change(key), (void **)found);
-
-    if (!error) {
-        key_with[id_of[key] - 1] = UINT32_MAX;
-        id_of[key] = 0;
-    }
-    return error;
+    return prudence_id_table_erase(table, table ? id_of(table, key) : NO_ID, (void **)found);
 }
 
 static void ids_walk(void *table, table_visit *visit, void *argument)
 {
     struct prudence_id_table_walk walk;
+    struct entry *entry;
     uint32_t least = 0;
-    void *object;
 
-    prudence_id_table_for_each(&walk, table, object)
+    prudence_id_table_for_each(&walk, table, entry)
     {
         assert_true(walk.id >= least);
         least = walk.id + 1;
-        visit(key_with[walk.id], object, argument);
+        visit(entry->key, entry, argument);
     }
     assert_null(prudence_id_table_next(&walk));
 }
@@ -498,16 +501,18 @@ static void ids_walk(void *table, table_visit *visit, void *argument)
 static void ids_check(void *table)
 {
     struct prudence_id_table_walk walk;
+    uint64_t there = 0;
 
     assert_null(prudence_id_table_lookup(table, UINT32_MAX));
     assert_null(prudence_id_table_lookup(table, 1u << 30));
     for (uint32_t id = 0; id < KEYS_MOST; id++) {
         void *object = prudence_id_table_lookup(table, id);
 
-        assert_int_equal(object != NULL, key_with[id] != UINT32_MAX);
+        there += object != NULL;
         if (object)
             assert_ptr_equal(prudence_id_table_first_from(&walk, table, id), object);
     }
+    assert_int_equal(prudence_id_table_count(table), there);
 }
 
 /* --------------------------------------------------------------------------------------- routes */

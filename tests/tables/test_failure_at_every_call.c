@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any call for memory may fail, in every kind of table (kinds.h): a table that cannot be made is not
- * made, a refused update has changed nothing, a hash table that cannot be resized continues with its
- * arrays, and an ordered map frees removed nodes. Each run is in a process that has not used the
- * library.
+ * Any call for memory may fail, in every kind of table (kinds.h): a table that cannot be made is
+ * not made, a refused update has changed nothing, a hash table that cannot be resized continues
+ * with its arrays, and an ordered map frees removed nodes. Each run is in a process that has not
+ * used the library.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */

@@ -4,7 +4,7 @@
 #include "support/threads.h"
 
 static struct prudence_hash *table, *other;
-static struct entry a, b, c, d;
+static struct named a, b, c, d;
 
 static void begin(void)
 {
@@ -22,8 +22,8 @@ static void end(void)
     assert_int_equal(prudence_hash_destroy(other, NULL, NULL), 0);
 }
 
-static int rename_to(struct prudence_hash *from, struct entry *old, struct prudence_hash *to,
-                     uint64_t key, struct entry *fresh)
+static int rename_to(struct prudence_hash *from, struct named *old, struct prudence_hash *to,
+                     uint64_t key, struct named *fresh)
 {
     entry_set(fresh, key, old->object);
     return prudence_hash_rename(from, &old->name, to, hash_mixed(key), entry_has_key, &key,
@@ -170,7 +170,7 @@ TEST(nobody_needs_the_name_that_is_replaced)
 /* A reader stays at each of an object's names in turn, while the object is renamed on and on. */
 TEST(names_that_have_gone_stay_gone)
 {
-    static struct entry names[LONG];
+    static struct named names[LONG];
 
     begin();
     for (unsigned i = 0; i < LONG; i++) {
@@ -242,8 +242,8 @@ TEST(a_rename_locks_two_buckets)
 static struct prudence_hash *left, *right;
 
 /* Puts all keys below 20 into one chain, and the keys from 20 to 39 into another. */
-static void must_rename(struct prudence_hash *from, struct entry *old, struct prudence_hash *to,
-                        uint64_t key, struct entry *fresh)
+static void must_rename(struct prudence_hash *from, struct named *old, struct prudence_hash *to,
+                        uint64_t key, struct named *fresh)
 {
     entry_set(fresh, key, old->object);
     if (prudence_hash_rename(from, &old->name, to, hash_mixed(key / 20), entry_has_key, &key,
@@ -255,7 +255,7 @@ static void must_rename(struct prudence_hash *from, struct entry *old, struct pr
 static void *rename_there_and_back(void *first)
 {
     const unsigned *me = first;
-    struct entry spare[8], *now = *me ? &b : &a;
+    struct named spare[8], *now = *me ? &b : &a;
     struct prudence_hash *home = *me ? right : left, *away = *me ? left : right;
 
     prudence_read_lock();

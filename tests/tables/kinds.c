@@ -23,6 +23,7 @@ static uint64_t mixed(uint64_t number)
 }
 
 uint64_t (*table_hash)(uint64_t number) = mixed;
+void (*table_compares)(void);
 
 static table_dispose *dispose_entry;
 
@@ -46,6 +47,8 @@ static struct prudence_hash_node *hashed(struct entry *entry, unsigned key)
 
 static bool has_key(const struct prudence_hash_node *node, const void *key)
 {
+    if (table_compares)
+        table_compares();
     return prudence_hash_entry(node, const struct entry, node)->key == *(const unsigned *)key;
 }
 

@@ -84,6 +84,9 @@ extern const struct table_kind table_kinds[TABLE_KINDS];
 /* The hash of the number of a key in tables of hashes. */
 extern uint64_t (*table_hash)(uint64_t number);
 
+/* If not NULL, called before a table of hashes compares keys. */
+extern void (*table_compares)(void);
+
 /* Makes a table; domain NULL: the default domain. */
 void *table_make(const struct table_kind *kind, struct prudence_domain *domain);
 

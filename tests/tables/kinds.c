@@ -15,6 +15,85 @@
 #include "tables/hash_values.h"
 #include "tables/keys.h"
 
+/* ------------------------------------------------------------------------------------ all tables */
+
+static table_dispose *dispose_entry;
+
+static struct entry *of_node(struct prudence_hash_node *node)
+{
+    return node ? prudence_hash_entry(node, struct entry, node) : NULL;
+}
+
+static struct entry *of_place(struct prudence_map_node *node)
+{
+    return node ? prudence_map_entry(node, struct entry, place.node) : NULL;
+}
+
+static void dispose_node(struct prudence_hash_node *node, void *argument)
+{
+    dispose_entry(of_node(node), argument);
+}
+
+static void dispose_place(struct prudence_map_node *node, void *argument)
+{
+    dispose_entry(of_place(node), argument);
+}
+
+static void dispose_value(void *value, void *argument)
+{
+    dispose_entry(value, argument);
+}
+
+static uint64_t lockfree_hash_count(const void *table)
+{
+    struct prudence_lockfree_hash_stats stats = {.objects = 0};
+
+    prudence_lockfree_hash_stats(table, &stats);
+    return stats.objects;
+}
+
+static int routes_destroy(struct prudence_routes *table, void *unused, void *argument)
+{
+    return prudence_routes_destroy(table);
+}
+
+/* What all tables have, each under its own name. */
+#define TABLE(what, destroys, disposes, counts, stats_of, objects, latent)                         \
+    static void *what##_create(const char *name, const void *attr)                                 \
+    {                                                                                              \
+        return prudence_##what##_create(name, attr);                                               \
+    }                                                                                              \
+    static int what##_destroy_with(void *table, table_dispose *dispose, void *argument)            \
+    {                                                                                              \
+        dispose_entry = dispose;                                                                   \
+        return destroys(table, dispose ? disposes : NULL, argument);                               \
+    }                                                                                              \
+    static uint64_t what##_objects(const void *table)                                              \
+    {                                                                                              \
+        return counts(table);                                                                      \
+    }                                                                                              \
+    static int what##_stats(void *table, struct table_stats *stats)                                \
+    {                                                                                              \
+        struct prudence_##stats_of##_stats now = {.objects = 0};                                   \
+        int error = prudence_##what##_stats(table, stats ? &now : NULL);                           \
+                                                                                                   \
+        if (!error)                                                                                \
+            *stats = (struct table_stats){now.objects, now.bytes_live, latent};                    \
+        return error;                                                                              \
+    }
+#define TABLE_OF(what, disposes, stats_of)                                                         \
+    TABLE(what, prudence_##what##_destroy, disposes, prudence_##what##_count, stats_of, objects,   \
+          now.bytes_latent)
+
+TABLE_OF(hash, dispose_node, hash)
+TABLE(lockfree_hash, prudence_lockfree_hash_destroy, dispose_node, lockfree_hash_count,
+      lockfree_hash, objects, 0)
+TABLE_OF(map, dispose_place, map)
+TABLE_OF(hash_values, dispose_value, hash)
+TABLE_OF(map_values, dispose_value, map)
+TABLE_OF(id_table, dispose_value, id_table)
+TABLE(routes, routes_destroy, NULL, prudence_routes_count, routes, prefixes, now.bytes_latent)
+
 /* ----------------------------------------------------------------------------- tables of hashes */
 
 static uint64_t mixed(uint64_t number)
@@ -24,13 +103,6 @@ static uint64_t mixed(uint64_t number)
 
 uint64_t (*table_hash)(uint64_t number) = mixed;
 void (*table_compares)(void);
-
-static table_dispose *dispose_entry;
-
-static struct entry *of_node(struct prudence_hash_node *node)
-{
-    return node ? prudence_hash_entry(node, struct entry, node) : NULL;
-}
 
 static struct prudence_hash_node *node_in(struct entry *entry)
 {
@@ -52,11 +124,6 @@ static bool has_key(const struct prudence_hash_node *node, const void *key)
     return prudence_hash_entry(node, const struct entry, node)->key == *(const unsigned *)key;
 }
 
-static void dispose_node(struct prudence_hash_node *node, void *argument)
-{
-    dispose_entry(of_node(node), argument);
-}
-
 static struct entry with_key_0; /* an update that stores nothing has found this */
 
 static int found_there(int error, struct entry **found, struct prudence_hash_node *node)
@@ -66,26 +133,8 @@ static int found_there(int error, struct entry **found, struct prudence_hash_nod
     return error;
 }
 
-/* The two tables differ in their names, and in the argument that statistics have. */
+/* The two tables differ in their names. */
 #define HASH_KIND(what)                                                                            \
-    static void *what##_create(const char *name, const void *attr)                                 \
-    {                                                                                              \
-        return prudence_##what##_create(name, attr);                                               \
-    }                                                                                              \
-    static int what##_destroy(void *table, table_dispose *dispose, void *argument)                 \
-    {                                                                                              \
-        dispose_entry = dispose;                                                                   \
-        return prudence_##what##_destroy(table, dispose ? dispose_node : NULL, argument);          \
-    }                                                                                              \
-    static int what##_stats(void *table, struct table_stats *stats)                                \
-    {                                                                                              \
-        struct prudence_##what##_stats now = {.objects = 0};                                       \
-        int error = prudence_##what##_stats(table, stats ? &now : NULL);                           \
-                                                                                                   \
-        if (!error)                                                                                \
-            *stats = (struct table_stats){now.objects, now.bytes_live, latent_of_##what};          \
-        return error;                                                                              \
-    }                                                                                              \
     static int what##_add(void *table, unsigned key, struct entry *entry, struct entry **found)    \
     {                                                                                              \
         struct prudence_hash_node *there = &with_key_0.node;                                       \
@@ -143,23 +192,8 @@ static int found_there(int error, struct entry **found, struct prudence_hash_nod
         assert_null(prudence_##what##_next(&walk)); /* at the end it stays there */                \
     }
 
-#define latent_of_hash          now.bytes_latent
-#define latent_of_lockfree_hash 0
 HASH_KIND(hash)
 HASH_KIND(lockfree_hash)
-
-static uint64_t hash_objects(const void *table)
-{
-    return prudence_hash_count(table);
-}
-
-static uint64_t lockfree_hash_objects(const void *table)
-{
-    struct prudence_lockfree_hash_stats stats = {.objects = 0};
-
-    prudence_lockfree_hash_stats(table, &stats);
-    return stats.objects;
-}
 
 static void hash_check(void *table)
 {
@@ -181,11 +215,6 @@ static bool of_strings(const void *map)
     return map && ((const struct prudence_map *)map)->bytes;
 }
 
-static struct entry *of_place(struct prudence_map_node *node)
-{
-    return node ? prudence_map_entry(node, struct entry, place.node) : NULL;
-}
-
 /* Gives the entry its key. */
 static struct prudence_map_node *keyed(const void *map, struct entry *entry, unsigned key)
 {
@@ -197,37 +226,6 @@ static struct prudence_map_node *keyed(const void *map, struct entry *entry, uns
     else
         entry->place.node.key = key_numbers[key];
     return &entry->place.node;
-}
-
-static void dispose_place(struct prudence_map_node *node, void *argument)
-{
-    dispose_entry(of_place(node), argument);
-}
-
-static void *map_create(const char *name, const void *attr)
-{
-    return prudence_map_create(name, attr);
-}
-
-static int map_destroy_all(void *map, table_dispose *dispose, void *argument)
-{
-    dispose_entry = dispose;
-    return prudence_map_destroy(map, dispose ? dispose_place : NULL, argument);
-}
-
-static uint64_t map_objects(const void *map)
-{
-    return prudence_map_count(map);
-}
-
-static int map_stats(void *map, struct table_stats *stats)
-{
-    struct prudence_map_stats now = {.objects = 0};
-    int error = prudence_map_stats(map, stats ? &now : NULL);
-
-    if (!error)
-        *stats = (struct table_stats){now.objects, now.bytes_live, now.bytes_latent};
-    return error;
 }
 
 static int found_place(int error, struct entry **found, struct prudence_map_node *node)
@@ -297,11 +295,6 @@ static void map_check(void *map)
 /* -------------------------------------------------------------------------------- tables of values
  * A string is given at an address where it does not stay. */
 
-static void dispose_value(void *value, void *argument)
-{
-    dispose_entry(value, argument);
-}
-
 #define NUMBER(key)      key_numbers[key]
 #define BYTES(key)       given.bytes, given.length
 #define GIVE_NUMBER(key) (void)0
@@ -339,33 +332,9 @@ static void dispose_value(void *value, void *argument)
     }
 
 #define VALUES_KIND(kind)                                                                          \
-    static void *kind##_create(const char *name, const void *attr)                                 \
-    {                                                                                              \
-        return prudence_##kind##_create(name, attr);                                               \
-    }                                                                                              \
-    static int kind##_destroy(void *table, table_dispose *dispose, void *argument)                 \
-    {                                                                                              \
-        dispose_entry = dispose;                                                                   \
-        return prudence_##kind##_destroy(table, dispose ? dispose_value : NULL, argument);         \
-    }                                                                                              \
-    static uint64_t kind##_objects(const void *table)                                              \
-    {                                                                                              \
-        return prudence_##kind##_count(table);                                                     \
-    }                                                                                              \
-    static int kind##_stats(void *table, struct table_stats *stats)                                \
-    {                                                                                              \
-        STATS_OF_##kind now = {.objects = 0};                                                      \
-        int error = prudence_##kind##_stats(table, stats ? &now : NULL);                           \
-                                                                                                   \
-        if (!error)                                                                                \
-            *stats = (struct table_stats){now.objects, now.bytes_live, now.bytes_latent};          \
-        return error;                                                                              \
-    }                                                                                              \
     VALUES_KEYED(kind, kind, , NUMBER)                                                             \
     VALUES_KEYED(kind##_bytes, kind, _bytes, BYTES)
 
-#define STATS_OF_hash_values struct prudence_hash_stats
-#define STATS_OF_map_values  struct prudence_map_stats
 VALUES_KIND(hash_values)
 VALUES_KIND(map_values)
 
@@ -421,41 +390,15 @@ static uint32_t id_of(const void *table, unsigned key)
     return NO_ID;
 }
 
-static void *ids_create(const char *name, const void *attr)
-{
-    return prudence_id_table_create(name, attr);
-}
-
-static int ids_destroy(void *table, table_dispose *dispose, void *argument)
-{
-    dispose_entry = dispose;
-    return prudence_id_table_destroy(table, dispose ? dispose_value : NULL, argument);
-}
-
-static uint64_t ids_objects(const void *table)
-{
-    return prudence_id_table_count(table);
-}
-
-static int ids_stats(void *table, struct table_stats *stats)
-{
-    struct prudence_id_table_stats now = {.objects = 0};
-    int error = prudence_id_table_stats(table, stats ? &now : NULL);
-
-    if (!error)
-        *stats = (struct table_stats){now.objects, now.bytes_live, now.bytes_latent};
-    return error;
-}
-
-static struct entry *ids_get(const void *table, unsigned key)
+static struct entry *id_table_get(const void *table, unsigned key)
 {
     return prudence_id_table_lookup(table, id_of(table, key));
 }
 
 /* A key that has an identifier is there. Another one gets the lowest that is free. */
-static int ids_add(void *table, unsigned key, struct entry *entry, struct entry **found)
+static int id_table_add(void *table, unsigned key, struct entry *entry, struct entry **found)
 {
-    struct entry *const there = table && entry ? ids_get(table, key) : NULL;
+    struct entry *const there = table && entry ? id_table_get(table, key) : NULL;
     uint32_t id = 0, lowest = 0;
     int error;
 
@@ -472,7 +415,7 @@ static int ids_add(void *table, unsigned key, struct entry *entry, struct entry 
     return error;
 }
 
-static int ids_swap(void *table, unsigned key, struct entry *fresh, struct entry **found)
+static int id_table_swap(void *table, unsigned key, struct entry *fresh, struct entry **found)
 {
     const uint32_t id = table ? id_of(table, key) : NO_ID;
 
@@ -481,12 +424,12 @@ static int ids_swap(void *table, unsigned key, struct entry *fresh, struct entry
     return prudence_id_table_replace(table, id, fresh, (void **)found);
 }
 
-static int ids_erase(void *table, unsigned key, struct entry **found)
+static int id_table_erase(void *table, unsigned key, struct entry **found)
 {
     return prudence_id_table_erase(table, table ? id_of(table, key) : NO_ID, (void **)found);
 }
 
-static void ids_walk(void *table, table_visit *visit, void *argument)
+static void id_table_walk(void *table, table_visit *visit, void *argument)
 {
     struct prudence_id_table_walk walk;
     struct entry *entry;
@@ -501,7 +444,7 @@ static void ids_walk(void *table, table_visit *visit, void *argument)
     assert_null(prudence_id_table_next(&walk));
 }
 
-static void ids_check(void *table)
+static void id_table_check(void *table)
 {
     struct prudence_id_table_walk walk;
     uint64_t there = 0;
@@ -519,31 +462,6 @@ static void ids_check(void *table)
 }
 
 /* --------------------------------------------------------------------------------------- routes */
-
-static void *routes_create(const char *name, const void *attr)
-{
-    return prudence_routes_create(name, attr);
-}
-
-static int routes_destroy(void *table, table_dispose *dispose, void *argument)
-{
-    return prudence_routes_destroy(table);
-}
-
-static uint64_t routes_objects(const void *table)
-{
-    return prudence_routes_count(table);
-}
-
-static int routes_stats(void *table, struct table_stats *stats)
-{
-    struct prudence_routes_stats now = {.prefixes = 0};
-    int error = prudence_routes_stats(table, stats ? &now : NULL);
-
-    if (!error)
-        *stats = (struct table_stats){now.prefixes, now.bytes_live, now.bytes_latent};
-    return error;
-}
 
 static const struct prudence_routes_prefix *prefix_for(const void *table, unsigned key)
 {
@@ -599,25 +517,23 @@ static void routes_check(void *table)
                                                    __VA_ARGS__},                                   \
     .attr_size = sizeof(struct prudence_##kind##_attr)
 #define DOMAIN_OF(kind) .domain_at = offsetof(struct prudence_##kind##_attr, domain)
-#define OPERATIONS(kind, destroy_all)                                                              \
-    .create = kind##_create, .destroy = destroy_all, .count = kind##_objects,                      \
+#define OPERATIONS(kind)                                                                           \
+    .create = kind##_create, .destroy = kind##_destroy_with, .count = kind##_objects,              \
     .stats = kind##_stats, .walk = kind##_walk, .check = kind##_check
 #define HASHED(kind)                                                                               \
-    OPERATIONS(kind, kind##_destroy),                                                              \
-        .keys = &key_number_count, .add = kind##_add, .add_duplicate = kind##_add_duplicate,       \
-        .put = kind##_put, .replace = kind##_replace, .remove = kind##_remove,                     \
-        .erase = kind##_erase, .get = kind##_get, .next_duplicate = kind##_next_duplicate
+    OPERATIONS(kind), .keys = &key_number_count, .add = kind##_add,                                \
+                      .add_duplicate = kind##_add_duplicate, .put = kind##_put,                    \
+                      .replace = kind##_replace, .remove = kind##_remove, .erase = kind##_erase,   \
+                      .get = kind##_get, .next_duplicate = kind##_next_duplicate
 #define MAPPED                                                                                     \
-    OPERATIONS(map, map_destroy_all), .add = map_add, .put = map_put, .replace = map_replace,      \
-                                      .remove = map_remove, .erase = map_erase, .get = map_get
+    OPERATIONS(map), .add = map_add, .put = map_put, .replace = map_replace, .remove = map_remove, \
+                     .erase = map_erase, .get = map_get
 #define VALUED(kind, keyed)                                                                        \
-    OPERATIONS(kind, kind##_destroy), .add = keyed##_add, .put = keyed##_put,                      \
-                                      .replace = keyed##_replace, .erase = keyed##_erase,          \
-                                      .get = keyed##_get
+    OPERATIONS(kind), .add = keyed##_add, .put = keyed##_put, .replace = keyed##_replace,          \
+                      .erase = keyed##_erase, .get = keyed##_get
 #define ROUTED(family)                                                                             \
-    OPERATIONS(routes, routes_destroy), .keys = &key_prefix_counts[family], .add = routes_add,     \
-                                        .swap = routes_swap, .erase = routes_erase,                \
-                                        .get = routes_get
+    OPERATIONS(routes), .keys = &key_prefix_counts[family], .add = routes_add,                     \
+                        .swap = routes_swap, .erase = routes_erase, .get = routes_get
 
 #define map_values_check map_check
 
@@ -644,9 +560,9 @@ const struct table_kind table_kinds[TABLE_KINDS] = {
                                 .keys = &key_string_count, VALUED(map_values, map_values_bytes),
                                 ATTR(map_values, .flags = PRUDENCE_MAP_VALUES_BYTES),
                                 DOMAIN_OF(map_values)},
-    [TABLE_IDS] = {"table of ids", OF_IDS, .keys = &key_number_count, OPERATIONS(ids, ids_destroy),
-                   .add = ids_add, .swap = ids_swap, .erase = ids_erase, .get = ids_get,
-                   ATTR(id_table), DOMAIN_OF(id_table)},
+    [TABLE_IDS] = {"table of ids", OF_IDS, .keys = &key_number_count, OPERATIONS(id_table),
+                   .add = id_table_add, .swap = id_table_swap, .erase = id_table_erase,
+                   .get = id_table_get, ATTR(id_table), DOMAIN_OF(id_table)},
     [TABLE_ROUTES_IPV4] = {"routes of IPv4", OF_ROUTES, ROUTED(PRUDENCE_ROUTES_IPV4), ATTR(routes),
                            DOMAIN_OF(routes)},
     [TABLE_ROUTES_IPV6] = {"routes of IPv6", OF_ROUTES, ROUTED(PRUDENCE_ROUTES_IPV6),

@@ -10,16 +10,10 @@
 #include <prudence/rcu.h>
 
 #include "tables.h"
-#include "tables/keys.h"
 
 #define KEYS    48 /* more than a walk fetches at once */
 #define STRIDE  23 /* other objects are between the keys */
 #define PASSING 40 /* objects of the disturbing thread, between the keys */
-
-static bool of_strings(void)
-{
-    return subject.kind == &table_kinds[TABLE_MAP_BYTES];
-}
 
 static struct record *record_at(struct prudence_map_node *node)
 {
@@ -39,23 +33,14 @@ static void found(struct operation *operation, const struct record *object)
     operation->found[operation->found_count++].value = object->value;
 }
 
-static struct prudence_map_node *first_from(struct prudence_map_walk *walk, uint64_t key)
-{
-    const struct key_string *string = &key_strings[key * STRIDE];
-
-    return of_strings()
-               ? prudence_map_first_from_bytes(walk, subject.table, string->bytes, string->length)
-               : prudence_map_first_from(walk, subject.table, key_numbers[key * STRIDE]);
-}
-
 static void walk(struct operation *operation, uint64_t from)
 {
     struct prudence_map_walk walk;
     struct record *object;
 
     operation_begins(operation, SCAN, from, KEYS - 1);
-    for (object = record_at(first_from(&walk, from)); object;
-         object = record_at(prudence_map_next(&walk))) {
+    for (object = record_at(table_first_from(&walk, subject.table, (unsigned)from * STRIDE));
+         object; object = record_at(prudence_map_next(&walk))) {
         if (is_recorded(object))
             found(operation, object);
         maybe_yield();
@@ -75,8 +60,8 @@ static void broken_walk(struct operation *operation, uint64_t from)
         unsigned passed = 0, page = operation->found_count + 8;
 
         more = false;
-        for (object = record_at(first_from(&walk, from)); object && !more;
-             object = record_at(prudence_map_next(&walk))) {
+        for (object = record_at(table_first_from(&walk, subject.table, (unsigned)from * STRIDE));
+             object && !more; object = record_at(prudence_map_next(&walk))) {
             if (is_recorded(object) && passed++ >= operation->found_count)
                 found(operation, object);
             more = operation->found_count == page;
@@ -89,13 +74,10 @@ static void broken_walk(struct operation *operation, uint64_t from)
 /* Searches for the nearest recorded object above; repeats the search past other objects. */
 static void search_above(struct operation *operation, uint64_t key)
 {
-    const struct key_string *string = &key_strings[key * STRIDE];
     struct record *object;
 
     operation_begins(operation, SCAN, key, KEYS - 1);
-    object = record_at(
-        of_strings() ? prudence_map_ceiling_bytes(subject.table, string->bytes, string->length)
-                     : prudence_map_ceiling(subject.table, key_numbers[key * STRIDE]));
+    object = record_at(table_ceiling(subject.table, (unsigned)key * STRIDE));
     while (object && !is_recorded(object))
         object = record_at(prudence_map_after(subject.table, &object->entry.place.node));
     operation_ends(operation, 0);
@@ -107,13 +89,10 @@ static void search_above(struct operation *operation, uint64_t key)
 
 static void search_below(struct operation *operation, uint64_t key)
 {
-    const struct key_string *string = &key_strings[key * STRIDE];
     struct record *object;
 
     operation_begins(operation, SCAN, 0, key);
-    object = record_at(of_strings()
-                           ? prudence_map_floor_bytes(subject.table, string->bytes, string->length)
-                           : prudence_map_floor(subject.table, key_numbers[key * STRIDE]));
+    object = record_at(table_floor(subject.table, (unsigned)key * STRIDE));
     while (object && !is_recorded(object))
         object = record_at(prudence_map_before(subject.table, &object->entry.place.node));
     operation_ends(operation, 0);

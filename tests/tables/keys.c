@@ -46,7 +46,7 @@ static unsigned sort(void *keys, unsigned count, size_t size,
     return kept;
 }
 
-static void add_number(uint64_t number)
+void keys_add_number(uint64_t number)
 {
     key_numbers[key_number_count++] = number;
 }
@@ -56,21 +56,20 @@ static void add_number(uint64_t number)
 static void make_numbers(void)
 {
     for (uint64_t i = 0; i < 300; i++) {
-        add_number(i);
-        add_number(UINT64_MAX - i);
-        add_number(UINT64_C(0x4242424242424200) + i);
-        add_number(i << 33);
-        add_number(i * UINT64_C(0x9e3779b97f4a7c15));
-        add_number((i % 20) << 24 | (i / 20) << 8);
+        keys_add_number(i);
+        keys_add_number(UINT64_MAX - i);
+        keys_add_number(UINT64_C(0x4242424242424200) + i);
+        keys_add_number(i << 33);
+        keys_add_number(i * UINT64_C(0x9e3779b97f4a7c15));
+        keys_add_number((i % 20) << 24 | (i / 20) << 8);
     }
     for (unsigned bit = 0; bit < 64; bit++) {
-        add_number(UINT64_C(1) << bit);
-        add_number(UINT64_C(0x1122334455667788) ^ UINT64_C(1) << bit);
+        keys_add_number(UINT64_C(1) << bit);
+        keys_add_number(UINT64_C(0x1122334455667788) ^ UINT64_C(1) << bit);
     }
-    key_number_count = sort(key_numbers, key_number_count, sizeof key_numbers[0], compare_numbers);
 }
 
-static void add_string(const void *bytes, size_t length)
+void keys_add_string(const void *bytes, size_t length)
 {
     memcpy(key_strings[key_string_count].bytes, bytes, length);
     key_strings[key_string_count++].length = length;
@@ -83,30 +82,29 @@ static void make_strings(void)
 
     for (unsigned length = 0; length <= 40; length++) {
         memset(bytes, 'a', sizeof bytes);
-        add_string(bytes, length);
+        keys_add_string(bytes, length);
         bytes[length / 2] = 'b';
-        add_string(bytes, length);
+        keys_add_string(bytes, length);
         memset(bytes, 0, sizeof bytes);
-        add_string(bytes, length);
+        keys_add_string(bytes, length);
         memset(bytes, 255, sizeof bytes);
-        add_string(bytes, length);
+        keys_add_string(bytes, length);
     }
     for (unsigned byte = 0; byte < 256; byte++) {
         bytes[0] = (uint8_t)byte;
-        add_string(bytes, 1);
+        keys_add_string(bytes, 1);
         memcpy(bytes, "http://example.org/", 19);
         bytes[19] = (uint8_t)byte;
-        add_string(bytes, 20);
-        add_string(bytes, 19 + byte % 30);
+        keys_add_string(bytes, 20);
+        keys_add_string(bytes, 19 + byte % 30);
     }
     for (unsigned i = 0; i < 600; i++) {
         size_t length = below(12);
 
         for (unsigned k = 0; k < length; k++)
             bytes[k] = i % 2 ? (uint8_t)below(3) : (uint8_t) "xyz/"[below(4)];
-        add_string(bytes, length);
+        keys_add_string(bytes, length);
     }
-    key_string_count = sort(key_strings, key_string_count, sizeof key_strings[0], compare_strings);
 }
 
 #define PREFIXES 1000
@@ -130,12 +128,28 @@ static void make_prefixes(unsigned family)
     key_prefix_counts[family] = sort(made, PREFIXES, sizeof *made, compare_prefixes);
 }
 
+static bool made;
+
+void keys_clear(void)
+{
+    made = true;
+    key_number_count = key_string_count = 0;
+}
+
+void keys_sort(void)
+{
+    key_number_count = sort(key_numbers, key_number_count, sizeof key_numbers[0], compare_numbers);
+    key_string_count = sort(key_strings, key_string_count, sizeof key_strings[0], compare_strings);
+}
+
 void keys_make(void)
 {
-    if (key_number_count)
+    if (made)
         return;
+    made = true;
     make_numbers();
     make_strings();
+    keys_sort();
     make_prefixes(PRUDENCE_ROUTES_IPV4);
     make_prefixes(PRUDENCE_ROUTES_IPV6);
 }

@@ -27,6 +27,12 @@ extern unsigned key_number_count, key_string_count, key_prefix_counts[2];
 /* Makes all keys, at the first call. */
 void keys_make(void);
 
+/* Instead of them: begins with none; adds one; sorts them, at the end. */
+void keys_clear(void);
+void keys_add_number(uint64_t number);
+void keys_add_string(const void *bytes, size_t length);
+void keys_sort(void);
+
 /* Return which key this is, or fail the test if it is none. */
 unsigned key_of_number(uint64_t number);
 unsigned key_of_bytes(const void *bytes, size_t length);

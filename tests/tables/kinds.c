@@ -271,11 +271,30 @@ static int map_erase(void *map, unsigned key, struct entry **found)
     return found_place(error, found, there);
 }
 
+#define SEARCH(how, ...)                                                                           \
+    (of_strings(map) ? prudence_map_##how##_bytes(__VA_ARGS__, key_strings[key].bytes,             \
+                                                  key_strings[key].length)                         \
+                     : prudence_map_##how(__VA_ARGS__, key_numbers[key]))
+
 static struct entry *map_get(const void *map, unsigned key)
 {
-    return of_place(of_strings(map) ? prudence_map_lookup_bytes(map, key_strings[key].bytes,
-                                                                key_strings[key].length)
-                                    : prudence_map_lookup(map, key_numbers[key]));
+    return of_place(SEARCH(lookup, map));
+}
+
+struct prudence_map_node *table_ceiling(const void *map, unsigned key)
+{
+    return SEARCH(ceiling, map);
+}
+
+struct prudence_map_node *table_floor(const void *map, unsigned key)
+{
+    return SEARCH(floor, map);
+}
+
+struct prudence_map_node *table_first_from(struct prudence_map_walk *walk, const void *map,
+                                           unsigned key)
+{
+    return SEARCH(first_from, walk, map);
 }
 
 static void map_walk(void *map, table_visit *visit, void *argument)
@@ -350,6 +369,11 @@ static void hash_values_walk(void *table, table_visit *visit, void *argument)
               argument);
     }
     assert_null(prudence_hash_values_next(&walk));
+}
+
+static struct entry *value_at(struct prudence_map_node *node)
+{
+    return node ? prudence_map_values_value(node) : NULL;
 }
 
 static void map_values_walk(void *map, table_visit *visit, void *argument)
@@ -527,7 +551,7 @@ static void routes_check(void *table)
                       .get = kind##_get, .next_duplicate = kind##_next_duplicate
 #define MAPPED                                                                                     \
     OPERATIONS(map), .add = map_add, .put = map_put, .replace = map_replace, .remove = map_remove, \
-                     .erase = map_erase, .get = map_get
+                     .erase = map_erase, .get = map_get, .at = of_place
 #define VALUED(kind, keyed)                                                                        \
     OPERATIONS(kind), .add = keyed##_add, .put = keyed##_put, .replace = keyed##_replace,          \
                       .erase = keyed##_erase, .get = keyed##_get
@@ -554,10 +578,11 @@ const struct table_kind table_kinds[TABLE_KINDS] = {
                                  ATTR(hash_values, .flags = PRUDENCE_HASH_VALUES_BYTES),
                                  DOMAIN_OF(hash_values)},
     [TABLE_MAP_VALUES] = {"values in the order of numbers", OF_MAP_VALUES,
-                          .keys = &key_number_count, VALUED(map_values, map_values),
+                          .keys = &key_number_count, VALUED(map_values, map_values), .at = value_at,
                           ATTR(map_values), DOMAIN_OF(map_values)},
     [TABLE_MAP_VALUES_BYTES] = {"values in the order of strings", OF_MAP_VALUES,
                                 .keys = &key_string_count, VALUED(map_values, map_values_bytes),
+                                .at = value_at,
                                 ATTR(map_values, .flags = PRUDENCE_MAP_VALUES_BYTES),
                                 DOMAIN_OF(map_values)},
     [TABLE_IDS] = {"table of ids", OF_IDS, .keys = &key_number_count, OPERATIONS(id_table),

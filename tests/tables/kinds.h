@@ -60,6 +60,7 @@ struct table_kind {
     int (*erase)(void *table, unsigned key, struct entry **found);
     struct entry *(*get)(const void *table, unsigned key);
     struct entry *(*next_duplicate)(const struct entry *entry);
+    struct entry *(*at)(struct prudence_map_node *node); /* of maps; NULL: NULL */
     void (*walk)(void *table, table_visit *visit, void *argument);
     void (*check)(void *table); /* checks every invariant, if no update is running */
 };
@@ -80,6 +81,12 @@ enum table_kind_number {
 };
 
 extern const struct table_kind table_kinds[TABLE_KINDS];
+
+/* What maps find at a key or next to it, also those of values; see `at`. */
+struct prudence_map_node *table_ceiling(const void *map, unsigned key);
+struct prudence_map_node *table_floor(const void *map, unsigned key);
+struct prudence_map_node *table_first_from(struct prudence_map_walk *walk, const void *map,
+                                           unsigned key);
 
 /* The hash of the number of a key in tables of hashes. */
 extern uint64_t (*table_hash)(uint64_t number);

@@ -64,7 +64,7 @@ static void update(void)
 /* A map counts nodes that the other thread has taken and not used. */
 static void check(void)
 {
-    if (!(tested->flags & TABLE_SORTED) || tested->flags & TABLE_KEEPS)
+    if (!tested->at)
         tested->check(table);
 }
 

@@ -8,8 +8,6 @@
  */
 #include "tables/kinds.h"
 
-#include <prudence/map_values.h>
-
 #include "support/hash_test.h"
 #include "support/test_seed.h"
 #include "tables/keys.h"
@@ -181,43 +179,26 @@ static void check_duplicates(unsigned key)
     }
 }
 
-static struct entry *entry_at(const struct prudence_map_node *node)
-{
-    if (!node)
-        return NULL;
-    return tested->flags & TABLE_OBJECTS
-               ? prudence_hash_entry(node, struct entry, place.node)
-               : prudence_map_values_value((struct prudence_map_node *)(uintptr_t)node);
-}
-
 /* Checks what maps find next to a key. */
 static void check_neighbours(unsigned key)
 {
     const struct prudence_map *map = table; /* also of values */
-    const bool strings = tested->keys == &key_string_count;
     const struct key_string *string = &key_strings[key];
-    struct entry *above = nearest(key, 1), *beneath = nearest(key, -1);
+    struct entry *above = nearest(key, 1);
     struct prudence_map_bytes probe = {.node.key = key_numbers[key]};
     struct prudence_map_walk walk;
 
-    if (strings)
+    if (tested->keys == &key_string_count)
         prudence_map_set_bytes(&probe, string->bytes, string->length);
-    assert_ptr_equal(
-        entry_at(strings ? prudence_map_first_from_bytes(&walk, map, string->bytes, string->length)
-                         : prudence_map_first_from(&walk, map, key_numbers[key])),
-        above);
-    assert_ptr_equal(entry_at(prudence_map_next(&walk)), above ? nearest(above->key + 1, 1) : NULL);
-    assert_ptr_equal(entry_at(strings
-                                  ? prudence_map_ceiling_bytes(map, string->bytes, string->length)
-                                  : prudence_map_ceiling(map, key_numbers[key])),
-                     above);
-    assert_ptr_equal(entry_at(strings ? prudence_map_floor_bytes(map, string->bytes, string->length)
-                                      : prudence_map_floor(map, key_numbers[key])),
-                     beneath);
-    assert_ptr_equal(entry_at(prudence_map_after(map, &probe.node)), nearest(key + 1, 1));
-    assert_ptr_equal(entry_at(prudence_map_before(map, &probe.node)), nearest(key - 1, -1));
-    assert_ptr_equal(entry_at(prudence_map_lowest(map)), nearest(0, 1));
-    assert_ptr_equal(entry_at(prudence_map_highest(map)), nearest(*tested->keys - 1, -1));
+    assert_ptr_equal(tested->at(table_first_from(&walk, map, key)), above);
+    assert_ptr_equal(tested->at(prudence_map_next(&walk)),
+                     above ? nearest(above->key + 1, 1) : NULL);
+    assert_ptr_equal(tested->at(table_ceiling(map, key)), above);
+    assert_ptr_equal(tested->at(table_floor(map, key)), nearest(key, -1));
+    assert_ptr_equal(tested->at(prudence_map_after(map, &probe.node)), nearest(key + 1, 1));
+    assert_ptr_equal(tested->at(prudence_map_before(map, &probe.node)), nearest(key - 1, -1));
+    assert_ptr_equal(tested->at(prudence_map_lowest(map)), nearest(0, 1));
+    assert_ptr_equal(tested->at(prudence_map_highest(map)), nearest(*tested->keys - 1, -1));
 }
 
 static void check_key(unsigned key)
@@ -225,7 +206,7 @@ static void check_key(unsigned key)
     assert_ptr_equal(tested->get(table, key), expected(key));
     if (tested->next_duplicate)
         check_duplicates(key);
-    if (tested->flags & TABLE_SORTED && !(tested->flags & TABLE_KEEPS))
+    if (tested->at)
         check_neighbours(key);
 }
 

@@ -15,7 +15,7 @@
 #include "tables/hash_values.h"
 #include "tables/keys.h"
 
-/* ------------------------------------------------------------------------------------ all tables */
+/* ----------------------------------------------------------------------------------- all tables */
 
 static table_dispose *dispose_entry;
 
@@ -57,7 +57,7 @@ static int routes_destroy(struct prudence_routes *table, void *unused, void *arg
     return prudence_routes_destroy(table);
 }
 
-/* What all tables have, each under its own name. */
+/* What all tables have. */
 #define TABLE(what, destroys, disposes, counts, stats_of, objects, latent)                         \
     static void *what##_create(const char *name, const void *attr)                                 \
     {                                                                                              \
@@ -109,7 +109,7 @@ static struct prudence_hash_node *node_in(struct entry *entry)
     return entry ? &entry->node : NULL;
 }
 
-/* Gives the entry its key. */
+/* Gives the entry a key. */
 static struct prudence_hash_node *hashed(struct entry *entry, unsigned key)
 {
     if (entry)
@@ -215,7 +215,7 @@ static bool of_strings(const void *map)
     return map && ((const struct prudence_map *)map)->bytes;
 }
 
-/* Gives the entry its key. */
+/* Gives the entry a key. */
 static struct prudence_map_node *keyed(const void *map, struct entry *entry, unsigned key)
 {
     if (!entry)
@@ -321,7 +321,7 @@ static void map_check(void *map)
 #define TAKE_NUMBER()    (void)0
 #define TAKE_BYTES()     explicit_bzero(&given, sizeof given)
 
-/* An update `call` as a function of its arguments. */
+/* An update `call` as a function. */
 #define VALUES_UPDATE(name, kind, call, suffix, KEY, arguments, ...)                               \
     static int name arguments                                                                      \
     {                                                                                              \

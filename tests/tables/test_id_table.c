@@ -31,9 +31,11 @@ TEST(identifiers_are_below_the_most)
             assert_int_equal(id, i);
         }
         assert_int_equal(prudence_id_table_add(table, objects, &id), ENOSPC);
+        assert_int_equal(prudence_id_table_add(table, objects, NULL), EINVAL);
         assert_int_equal(prudence_id_table_count(table), attr.ids_most);
         for (uint32_t i = 0; i < attr.ids_most; i++)
             assert_ptr_equal(ids_erase_found(table, i), &objects[i]);
+        assert_null(ids_erase_found(table, 0));
         assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
     }
 }

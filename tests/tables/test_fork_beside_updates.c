@@ -61,6 +61,12 @@ static void update(void)
     tested->erase(table, 1, NULL);
 }
 
+/* Of routes, all others are within the first, and hear of the change one after the other. */
+static void change_first(void)
+{
+    tested->swap(table, 0, &others[0], NULL);
+}
+
 /* A map counts nodes that the other thread has taken and not used. */
 static void check(void)
 {
@@ -255,6 +261,7 @@ static const struct path paths[] = {
     OF(TABLE_MAP_VALUES, 3),
     OF(TABLE_IDS, 3),
     OF(TABLE_ROUTES_IPV6, 2),
+    {"routes that hear of a shorter one", TABLE_ROUTES_IPV6, make, change_first, use, destroy, 6},
     {"hash table that grows", TABLE_HASH, make_that_grows, update, use, destroy, 3},
     {"hash table that shrinks", TABLE_HASH, make_that_shrinks, update, use, destroy, 3},
     {"hash table resized by hand", TABLE_HASH, make, resize, use, destroy, 3},

@@ -19,9 +19,9 @@
 #define THREADS 4
 
 static const struct subject *const tables[] = {hash_subjects, id_subjects, map_subjects,
-                                               route_subjects, value_subjects};
+                                               route_subjects};
 
-static const struct subject *subject;
+static const struct subject *recorded;
 static struct operation *operations[THREADS];
 static uint64_t count, seed, values;
 static bool over;
@@ -80,7 +80,7 @@ static void *operate(void *number)
     yields = random + 7;
     for (uint64_t i = 0; i < count; i++) {
         operations[thread][i].thread = thread;
-        subject->operate(&operations[thread][i], &random);
+        recorded->operate(&operations[thread][i], &random);
     }
     return NULL;
 }
@@ -90,7 +90,7 @@ static void *disturb(void *unused)
     uint64_t random = seed + 99;
 
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
-        subject->disturb(&random);
+        recorded->disturb(&random);
         sched_yield();
     }
     return unused;
@@ -100,20 +100,20 @@ static void record(void)
 {
     pthread_t threads[THREADS], disturber;
 
-    subject->make();
+    recorded->make();
     for (uintptr_t i = 0; i < THREADS; i++) {
         operations[i] = calloc(count, sizeof *operations[i]);
         if (!operations[i] || pthread_create(&threads[i], NULL, operate, (void *)i))
             abort();
     }
-    if (subject->disturb && pthread_create(&disturber, NULL, disturb, NULL))
+    if (recorded->disturb && pthread_create(&disturber, NULL, disturb, NULL))
         abort();
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
-    if (subject->disturb)
+    if (recorded->disturb)
         pthread_join(disturber, NULL);
-    subject->unmake();
+    recorded->unmake();
 }
 
 static void print(const struct operation *operation)
@@ -152,10 +152,10 @@ int main(int argc, char **argv)
         find_subject(NULL);
         return argc == 1 ? 0 : 2;
     }
-    subject = find_subject(argv[1]);
+    recorded = find_subject(argv[1]);
     seed = strtoull(argv[2], NULL, 10);
     count = strtoull(argv[3], NULL, 10);
-    if (!subject || !count) {
+    if (!recorded || !count) {
         fprintf(stderr, "no subject '%s', or no operations\n", argv[1]);
         return 2;
     }

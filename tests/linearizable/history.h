@@ -58,8 +58,7 @@ struct subject {
 };
 
 /* Each subject's file ends with its table, which history.c names. */
-extern const struct subject hash_subjects[], id_subjects[], map_subjects[], route_subjects[],
-    value_subjects[];
+extern const struct subject hash_subjects[], id_subjects[], map_subjects[], route_subjects[];
 
 uint64_t below(uint64_t *random, uint64_t bound);
 uint64_t fresh_value(void);

@@ -9,16 +9,20 @@
 #ifndef TESTS_SUPPORT_MAP_CASES_H
 #define TESTS_SUPPORT_MAP_CASES_H
 
-#include "support/map_test.h"
+#include "support/map_invariants.h"
+#include "tables/keys.h"
+#include "tables/kinds.h"
 
-#define KEYS_MOST 300
+#define MAP_TEST_UNUSED __attribute__((unused))
+#define ITEMS_MOST      300
 
-static struct item items[KEYS_MOST], twins[KEYS_MOST];
-static bool stays[KEYS_MOST]; /* by the index of the key; all other keys come and go */
-static bool there[KEYS_MOST]; /* keys in the map between two updates */
+static struct entry items[ITEMS_MOST], twins[ITEMS_MOST];
+static bool stays[ITEMS_MOST]; /* by key; all other keys come and go */
+static bool there[ITEMS_MOST]; /* keys in the map between two updates */
 static struct prudence_map *map;
+static unsigned key_count;
 static uint64_t looks;
-static unsigned moving = KEYS_MOST; /* the key being added or removed */
+static unsigned moving = ITEMS_MOST; /* the key being added or removed */
 
 /* ---------------------------------------------------------------------------------------- cases */
 
@@ -73,42 +77,42 @@ static bool starts_out(const struct test_case *at, unsigned index)
     uint64_t number;
 
     for (unsigned i = 0; is_string(at) && i < 12 && at->staying[i]; i++)
-        if (strlen(at->staying[i]) == map_keys[index].length &&
-            !memcmp(at->staying[i], map_keys[index].bytes, map_keys[index].length))
+        if (strlen(at->staying[i]) == key_strings[index].length &&
+            !memcmp(at->staying[i], key_strings[index].bytes, key_strings[index].length))
             return true;
     if (is_string(at))
         return false;
-    number = number_of(index);
+    number = key_numbers[index];
     return number >= at->stay_from && number < at->stay_from + 2 * at->stay &&
            (number - at->stay_from) % 2 == 0;
 }
 
 static void make_keys(const struct test_case *at)
 {
-    clear_keys(is_string(at));
+    keys_clear();
+    tested = &table_kinds[is_string(at) ? TABLE_MAP_BYTES : TABLE_MAP];
     for (unsigned i = 0; i < 12 && at->staying[i]; i++)
-        add_key(at->staying[i], strlen(at->staying[i]));
+        keys_add_string(at->staying[i], strlen(at->staying[i]));
     for (unsigned i = 0; i < 8 && at->passing[i]; i++)
-        add_key(at->passing[i], strlen(at->passing[i]));
+        keys_add_string(at->passing[i], strlen(at->passing[i]));
     for (unsigned i = 0; i < at->stay; i++)
-        add_number(at->stay_from + 2 * i);
+        keys_add_number(at->stay_from + 2 * i);
     for (unsigned i = 0; i < at->pass; i++)
-        add_number((at->pass_from | 1) + 2 * i);
-    sort_keys();
-    assert_true(map_key_count <= KEYS_MOST);
+        keys_add_number((at->pass_from | 1) + 2 * i);
+    keys_sort();
+    key_count = *tested->keys;
+    assert_true(key_count <= ITEMS_MOST);
 }
 
 MAP_TEST_UNUSED static void begin_case(const struct test_case *at)
 {
     make_keys(at);
-    map = map_of_domain(NULL);
+    map = table_make(tested, NULL);
     memset(there, 0, sizeof there);
-    for (unsigned i = 0; i < map_key_count; i++) {
-        set_key(&items[i], i);
-        set_key(&twins[i], i);
+    for (unsigned i = 0; i < key_count; i++) {
         stays[i] = starts_out(at, i);
         if (stays[i])
-            assert_int_equal(prudence_map_add(map, &items[i].node.node, NULL), 0);
+            assert_int_equal(tested->add(map, i, &items[i], NULL), 0);
         there[i] = stays[i];
     }
     prudence_read_lock(); /* registers this thread, which blocks signals, before it is stepped */
@@ -116,11 +120,21 @@ MAP_TEST_UNUSED static void begin_case(const struct test_case *at)
     looks = 0;
 }
 
+/* Returns the object that was erased, or NULL. */
+static struct entry *erase(unsigned key)
+{
+    struct entry *found = &twins[ITEMS_MOST - 1];
+    int error = tested->erase(map, key, &found);
+
+    assert_int_equal(error, found ? 0 : ENOENT);
+    return found;
+}
+
 MAP_TEST_UNUSED static void end_case(void)
 {
     check_map(map, false);
-    for (unsigned i = 0; i < map_key_count; i++)
-        assert_ptr_equal(remove_index(map, i), stays[i] ? &items[i] : NULL);
+    for (unsigned i = 0; i < key_count; i++)
+        assert_ptr_equal(erase(i), stays[i] ? &items[i] : NULL);
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
 
@@ -131,22 +145,22 @@ static void check_gap(unsigned from, unsigned to, const bool *certain)
 {
     for (unsigned i = from; i < to; i++)
         if (certain[i] && i != moving)
-            fail_msg("key %u of %u is passed over", i, map_key_count);
+            fail_msg("key %u of %u is passed over", i, key_count);
 }
 
-static void check_found(const struct item *found, unsigned index, const bool *possible)
+static void check_found(const struct entry *found, unsigned index, const bool *possible)
 {
     if (found != &items[index] && found != &twins[index])
         fail_msg("another object is found");
     if (!possible[index] && index != moving)
-        fail_msg("key %u of %u is found, which is not there", index, map_key_count);
+        fail_msg("key %u of %u is found, which is not there", index, key_count);
 }
 
 /* Objects that a read found, in order; checked after the read. */
-static const struct item *seen[KEYS_MOST + 1];
+static const struct entry *seen[ITEMS_MOST + 1];
 static unsigned seen_count;
 
-static void saw(const struct item *item)
+static void saw(const struct entry *item)
 {
     seen_count = item ? 1 : 0;
     seen[0] = item;
@@ -154,7 +168,7 @@ static void saw(const struct item *item)
 
 static void read_lookup(unsigned index)
 {
-    saw(look_up(map, index));
+    saw(tested->get(map, index));
 }
 
 static void check_lookup(unsigned index, const bool *certain, const bool *possible)
@@ -167,38 +181,38 @@ static void check_lookup(unsigned index, const bool *certain, const bool *possib
 
 static void read_ceiling(unsigned index)
 {
-    saw(ceiling_of(map, index));
+    saw(tested->at(table_ceiling(map, index)));
 }
 
 static void check_ceiling(unsigned index, const bool *certain, const bool *possible)
 {
-    check_gap(index, seen_count ? seen[0]->index : map_key_count, certain);
+    check_gap(index, seen_count ? seen[0]->key : key_count, certain);
     if (seen_count)
-        check_found(seen[0], seen[0]->index, possible);
-    assert_true(!seen_count || seen[0]->index >= index);
+        check_found(seen[0], seen[0]->key, possible);
+    assert_true(!seen_count || seen[0]->key >= index);
 }
 
 static void read_floor(unsigned index)
 {
-    saw(floor_of(map, index));
+    saw(tested->at(table_floor(map, index)));
 }
 
 static void check_floor(unsigned index, const bool *certain, const bool *possible)
 {
-    check_gap(seen_count ? seen[0]->index + 1 : 0, index + 1, certain);
+    check_gap(seen_count ? seen[0]->key + 1 : 0, index + 1, certain);
     if (seen_count)
-        check_found(seen[0], seen[0]->index, possible);
-    assert_true(!seen_count || seen[0]->index <= index);
+        check_found(seen[0], seen[0]->key, possible);
+    assert_true(!seen_count || seen[0]->key <= index);
 }
 
 static void read_walk(unsigned from)
 {
     struct prudence_map_walk walk;
-    const struct item *found = first_from(&walk, map, from);
+    const struct entry *found = tested->at(table_first_from(&walk, map, from));
 
-    for (seen_count = 0; found && seen_count <= map_key_count; seen_count++) {
+    for (seen_count = 0; found && seen_count <= key_count; seen_count++) {
         seen[seen_count] = found;
-        found = item_of(prudence_map_next(&walk));
+        found = tested->at(prudence_map_next(&walk));
     }
 }
 
@@ -207,13 +221,13 @@ static void check_walk(unsigned from, const bool *certain, const bool *possible)
     unsigned next = from;
 
     for (unsigned i = 0; i < seen_count; i++) {
-        if (seen[i]->index < next)
+        if (seen[i]->key < next)
             fail_msg("a walk does not rise");
-        check_gap(next, seen[i]->index, certain);
-        check_found(seen[i], seen[i]->index, possible);
-        next = seen[i]->index + 1;
+        check_gap(next, seen[i]->key, certain);
+        check_found(seen[i], seen[i]->key, possible);
+        next = seen[i]->key + 1;
     }
-    check_gap(next, map_key_count, certain);
+    check_gap(next, key_count, certain);
 }
 
 struct reader {
@@ -231,16 +245,16 @@ MAP_TEST_UNUSED static const struct reader lookups = {read_lookup, check_lookup}
 /* Adds the keys that come and go: all, or every second one from the first or second on. */
 MAP_TEST_UNUSED static void come(unsigned first, unsigned every)
 {
-    for (unsigned i = 0, passing = 0; i < map_key_count; i++)
+    for (unsigned i = 0, passing = 0; i < key_count; i++)
         if (!stays[i] && passing++ % every == first)
-            assert_int_equal(prudence_map_add(map, &items[i].node.node, NULL), 0);
+            assert_int_equal(tested->add(map, i, &items[i], NULL), 0);
 }
 
 MAP_TEST_UNUSED static void go(unsigned first, unsigned every)
 {
-    for (unsigned i = 0, passing = 0; i < map_key_count; i++)
+    for (unsigned i = 0, passing = 0; i < key_count; i++)
         if (!stays[i] && passing++ % every == first)
-            assert_ptr_equal(remove_index(map, i), &items[i]);
+            assert_ptr_equal(erase(i), &items[i]);
 }
 
 #endif /* TESTS_SUPPORT_MAP_CASES_H */

@@ -7,7 +7,7 @@
 
 #include "support/hash_test.h"
 
-struct entry {
+struct named {
     struct prudence_hash_name name;
     uint64_t key;
     unsigned object;
@@ -15,21 +15,21 @@ struct entry {
 
 static bool entry_has_key(const struct prudence_hash_node *node, const void *key)
 {
-    return prudence_hash_entry(node, const struct entry, name.node)->key == *(const uint64_t *)key;
+    return prudence_hash_entry(node, const struct named, name.node)->key == *(const uint64_t *)key;
 }
 
-static struct entry *entry_of(struct prudence_hash_name *name)
+static struct named *entry_of(struct prudence_hash_name *name)
 {
-    return name ? prudence_hash_entry(name, struct entry, name) : NULL;
+    return name ? prudence_hash_entry(name, struct named, name) : NULL;
 }
 
-HASH_TEST_UNUSED static struct entry *find(const struct prudence_hash *table, uint64_t hash,
+HASH_TEST_UNUSED static struct named *find(const struct prudence_hash *table, uint64_t hash,
                                            uint64_t key)
 {
     return entry_of(prudence_hash_lookup_name(table, hash, entry_has_key, &key));
 }
 
-HASH_TEST_UNUSED static struct entry *entry_set(struct entry *entry, uint64_t key, unsigned object)
+HASH_TEST_UNUSED static struct named *entry_set(struct named *entry, uint64_t key, unsigned object)
 {
     entry->key = key;
     entry->object = object;

@@ -36,6 +36,10 @@ void inject_topology(void);
 /* Creates a domain whose grace periods end when the test says so. */
 struct prudence_domain *manual_domain(void);
 
+/* Ends enough grace periods of the manual domain to make all deferred objects safe and merge
+ * them. */
+void all_readers_leave(struct prudence_domain *domain);
+
 /* Creates a cache of that domain whose object caches always have room for `objects` (a multiple of
  * 2, at most twice a batch). 0 means default sizes, which follow demand. */
 struct prudence_cache *fixed_cache(size_t object_size, unsigned objects,

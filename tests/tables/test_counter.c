@@ -91,6 +91,8 @@ TEST(a_child_has_the_sum)
 
 TEST(without_memory_there_is_none)
 {
+    assert_int_equal(prudence_counter_destroy(NULL), EINVAL);
+    assert_int_equal(prudence_counter_destroy(prudence_counter_create()), 0);
     memory_fail(0, UINT32_MAX);
     do
         counter = prudence_counter_create(); /* served from the caches, as long as they hold any */

@@ -1,41 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any call for memory may fail: a table that cannot be made is not made, a refused insertion has
- * changed nothing, a hash table that cannot be resized continues with its arrays, and an ordered
- * map frees removed nodes. Each run is in a process that has not used the library.
+ * Any call for memory may fail, in every kind of table (kinds.h): a table that cannot be made is
+ * not made, a refused update has changed nothing, a hash table that cannot be resized continues
+ * with its arrays, and an ordered map frees removed nodes. Each run is in a process that has not
+ * used the library.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
-#include "tables/route_words.h"
-#include "support/deep.h"
-#include "support/updates.h"
-#include "support/hash_test.h"
+#include "tables/kinds.h"
 
 #include <prudence/hash_rename.h>
-#include <prudence/hash_values.h>
-#include <prudence/id_table.h>
-#include <prudence/lockfree_hash.h>
-#include <prudence/map_values.h>
 
-#include "support/routes_test.h"
+#include "support/deep.h"
+#include "support/hash_test.h"
 
-#define ITEMS 20000
-#define IDS   5000
-#define NAMES 5000
+#define ENTRIES 1900
 
-struct plan {
-    void (*use)(void);
+static struct entry entries[ENTRIES], others[ENTRIES];
+static void *table;
+static unsigned count; /* of the kind's keys that are used */
+
+static struct {
     unsigned first, count; /* the calls that fail */
     unsigned calls;        /* number of calls */
-};
-
-static struct plan plan;
-
-static void check(bool right)
-{
-    if (!right)
-        abort();
-}
+} plan;
 
 /* Lets all further calls succeed, and counts them. */
 static void end_of_failures(void)
@@ -44,55 +32,116 @@ static void end_of_failures(void)
     memory_fail(UINT32_MAX, 0);
 }
 
-/* Begins the failures. A table that cannot be made is made after them. */
-#define CREATE(table, create)                                                                      \
+/* Checks that the table holds exactly the keys from `first` to `behind` - 1. */
+static void expect_entries(unsigned first, unsigned behind)
+{
+    for (unsigned i = 0; i < count; i++)
+        assert_ptr_equal(tested->get(table, i), i >= first && i < behind ? &entries[i] : NULL);
+    assert_int_equal(tested->count(table), behind - first);
+}
+
+/* Makes an update that may be refused once, and then has changed nothing. */
+#define UPDATE(update, first, behind)                                                              \
     do {                                                                                           \
-        memory_fail(plan.first, plan.count);                                                       \
-        if (!((table) = (create))) {                                                               \
-            check(errno == ENOMEM);                                                                \
-            end_of_failures();                                                                     \
-            (table) = (create);                                                                    \
-        }                                                                                          \
-    } while (0)
+        int error = tested->update;                                                                \
+                                                                                                   \
+        if (!error)                                                                                \
+            break;                                                                                 \
+        assert_int_equal(error, ENOMEM);                                                           \
+        end_of_failures();                                                                         \
+        expect_entries(first, behind);                                                             \
+    } while (true)
 
-/* ---------------------------------------------------------------------------------- hash tables */
-
-static struct item items[ITEMS];
-
-static void check_items(struct prudence_hash *table, unsigned count)
+/* Begins the failures. A table that cannot be made is made after them. */
+static void make_table(void)
 {
-    for (unsigned i = 0; i < ITEMS; i++)
-        check(look_up(table, hash_mixed(i), i) == (i < count ? &items[i] : NULL));
-}
-
-static void use_hash(void)
-{
-    struct prudence_hash *table;
-    bool resized;
-
-    CREATE(table, prudence_hash_create("test", NULL));
-    for (unsigned i = 0; i < ITEMS; i++) {
-        items[i].key = i;
-        prudence_hash_add_duplicate(table, hash_mixed(i), &items[i].node);
-    }
-    check_items(table, ITEMS);
-    resized = prudence_hash_resize(table, 1 << 18) == 0;
-    check(resized || hash_stats_of(table).refused > 0);
-    check_items(table, ITEMS);
+    memory_fail(plan.first, plan.count);
+    table = tested->create("test", tested->attr);
+    if (table)
+        return;
+    assert_int_equal(errno, ENOMEM);
     end_of_failures();
-    check(prudence_hash_resize(table, 1 << 18) == 0);
-    check(hash_stats_of(table).buckets == 1 << 18);
-    check_items(table, ITEMS);
-    for (unsigned i = ITEMS; i-- > 0;)
-        check(prudence_hash_remove(table, &items[i].node) == 0);
-    check_items(table, 0);
-    check(prudence_hash_destroy(table, NULL, NULL) == 0);
+    table = tested->create("test", tested->attr);
 }
 
-/* ------------------------------------------------------------------------ renames, and no locks
- * Once there are tables, and fresh names, nothing fails, also where no resize succeeds. */
+/* Adds by one call and the other, and changes each value and back. */
+static void fill(void)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct entry *old = NULL;
 
-static struct prudence_hash_name names[ITEMS / 10];
+        if (i % 2 && tested->put)
+            UPDATE(put(table, i, &entries[i], NULL), 0, i);
+        else
+            UPDATE(add(table, i, &entries[i], NULL), 0, i);
+        if (tested->put)
+            UPDATE(put(table, i, &others[i], &old), 0, i + 1);
+        else
+            UPDATE(swap(table, i, &others[i], &old), 0, i + 1);
+        assert_ptr_equal(old, &entries[i]);
+        while (tested->replace ? tested->replace(table, i, &others[i], &entries[i])
+                               : tested->swap(table, i, &entries[i], NULL))
+            end_of_failures();
+    }
+}
+
+static void empty(void)
+{
+    struct entry *old;
+
+    if (tested->flags & TABLE_ROOM)
+        memory_fail(0, UINT32_MAX);
+    for (unsigned i = 0; i < count; i++) {
+        if (tested->flags & TABLE_ROOM_TO_CHANGE) {
+            assert_int_equal((tested->put ? tested->put : tested->swap)(table, i, &others[i], &old),
+                             0);
+            assert_ptr_equal(old, &entries[i]);
+        }
+        UPDATE(erase(table, i, &old), i, count);
+        assert_ptr_equal(old, tested->flags & TABLE_ROOM_TO_CHANGE ? &others[i] : &entries[i]);
+        if (i % 499 == 0)
+            expect_entries(i + 1, count);
+    }
+    memory_fail(UINT32_MAX, 0);
+    expect_entries(count, count);
+}
+
+static void resize_hash(bool must)
+{
+    bool resized = prudence_hash_resize(table, 1 << 18) == 0;
+
+    assert_true(resized || (!must && hash_stats_of(table).refused > 0));
+    assert_true(!must || hash_stats_of(table).buckets == 1 << 18);
+    expect_entries(0, count);
+}
+
+static void use_table(void)
+{
+    const bool resizes = tested == &table_kinds[TABLE_HASH];
+    struct table_stats before, after;
+
+    make_table();
+    assert_int_equal(tested->stats(table, &before), 0);
+    fill();
+    if (resizes)
+        resize_hash(false);
+    if (tested->flags & TABLE_ROOM)
+        end_of_failures();
+    expect_entries(0, count);
+    if (resizes)
+        resize_hash(true);
+    tested->check(table);
+    empty();
+    tested->check(table);
+    assert_int_equal(tested->stats(table, &after), 0);
+    if (tested->at)
+        assert_int_equal(after.bytes_live, before.bytes_live);
+    assert_int_equal(tested->destroy(table, NULL, NULL), 0);
+}
+
+/* Once there are tables, and fresh names, renames do not fail, even when no resize succeeds. */
+
+static struct prudence_hash_name names[ENTRIES];
 
 static bool any(const struct prudence_hash_node *node, const void *key)
 {
@@ -101,475 +150,82 @@ static bool any(const struct prudence_hash_node *node, const void *key)
 
 static void use_renames(void)
 {
-    struct prudence_hash *table;
+    struct prudence_hash *hash;
 
-    CREATE(table, prudence_hash_create("test", NULL));
-    for (unsigned i = 0; i < ITEMS / 20; i++)
-        prudence_hash_add_duplicate(table, hash_mixed(2 * i), &names[2 * i].node);
-    for (unsigned i = 0; i < ITEMS / 20; i++) {
-        struct prudence_hash_name *fresh = &names[2 * i + 1];
+    make_table();
+    hash = table;
+    for (unsigned i = 0; i < ENTRIES; i += 2)
+        prudence_hash_add_duplicate(hash, hash_mixed(i), &names[i].node);
+    for (unsigned i = 0; i < ENTRIES; i += 2) {
+        struct prudence_hash_name *fresh = &names[i + 1];
 
-        check(!prudence_hash_rename(table, &names[2 * i], table, hash_mixed(2 * i + 1), any, fresh,
-                                    fresh));
-        check(prudence_hash_lookup_name(table, hash_mixed(2 * i + 1), any, fresh) == fresh);
+        assert_int_equal(
+            prudence_hash_rename(hash, &names[i], hash, hash_mixed(i + 1), any, fresh, fresh), 0);
+        assert_ptr_equal(prudence_hash_lookup_name(hash, hash_mixed(i + 1), any, fresh), fresh);
     }
     end_of_failures();
-    check(prudence_hash_count(table) == ITEMS / 20);
-    for (unsigned i = 0; i < ITEMS / 20; i++)
-        check(!prudence_hash_remove(table, &names[2 * i + 1].node));
-    check(prudence_hash_destroy(table, NULL, NULL) == 0);
-}
-
-static void use_lockfree_hash(void)
-{
-    struct prudence_lockfree_hash *table;
-    const struct prudence_lockfree_hash_attr attr = {
-        .size = sizeof attr, .buckets = 100000}; /* enough for a separate mapping */
-    struct prudence_hash_node *there = &items[0].node;
-
-    CREATE(table, prudence_lockfree_hash_create("test", &attr));
-    prudence_lockfree_hash_add_duplicate(table, 1, there);
-    check(prudence_lockfree_hash_replace(table, there, &items[1].node) == 0);
-    check(prudence_lockfree_hash_remove(table, &items[1].node) == 0);
-    end_of_failures();
-    check(prudence_lockfree_hash_destroy(table, NULL, NULL) == 0);
-}
-
-/* -------------------------------------------------------------------------------- tables of ids */
-
-static char objects[IDS];
-
-static void check_ids(struct prudence_id_table *table, uint32_t count)
-{
-    for (uint32_t i = 0; i < IDS; i++)
-        check(prudence_id_table_lookup(table, i) == (i < count ? &objects[i] : NULL));
-    check(prudence_id_table_count(table) == count);
-}
-
-static void use_ids(void)
-{
-    struct prudence_id_table *table;
-    uint32_t id;
-
-    CREATE(table, prudence_id_table_create("test", NULL));
-    for (uint32_t i = 0; i < IDS; i++) {
-        int error = prudence_id_table_add(table, &objects[i], &id);
-
-        if (error) {
-            check(error == ENOMEM);
-            end_of_failures();
-            check_ids(table, i);
-            error = prudence_id_table_add(table, &objects[i], &id);
-        }
-        check(!error && id == i);
-    }
-    end_of_failures();
-    check_ids(table, IDS);
-    for (uint32_t i = 0; i < IDS; i++)
-        check(ids_erase_found(table, i) == &objects[i]);
-    check(prudence_id_table_destroy(table, NULL, NULL) == 0);
-}
-
-/* --------------------------------------------------------------------------------------- routes */
-
-#define ROUTES 700 /* the index gets wider on the way; for IPv6, so do the shortcuts */
-
-static unsigned routes_family;
-
-static struct prudence_routes_prefix route_number(unsigned i)
-{
-    struct prudence_routes_prefix prefix = {
-        .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
-        .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
-
-    if (routes_family == PRUDENCE_ROUTES_IPV6 && i % 64) {
-        prefix.length = 22 + i % 70;
-        for (unsigned byte = 3; byte < 12; byte++)
-            prefix.address[byte] = (unsigned char)(i * (2 * byte + 1));
-    }
-    prefix_trim(&prefix);
-    return prefix;
-}
-
-static bool is_new_route(unsigned i)
-{
-    struct prudence_routes_prefix prefix = route_number(i), other;
-
-    for (unsigned j = 0; j < i; j += 64) { /* only the short ones may be present already */
-        other = route_number(j);
-        if (!memcmp(&other, &prefix, sizeof prefix))
-            return false;
-    }
-    return true;
-}
-
-static void check_routes(struct prudence_routes *table, unsigned first, unsigned end)
-{
-    uint64_t count = 0;
-
-    for (unsigned i = 0; i < ROUTES; i++) {
-        struct prudence_routes_prefix prefix = route_number(i);
-        bool in = i >= first && i < end && is_new_route(i);
-
-        count += in;
-        if (is_new_route(i))
-            check(prudence_routes_get(table, &prefix) == (in ? 1 + i : 0));
-    }
-    check(prudence_routes_count(table) == count);
-    check_trie(table);
-}
-
-/* Adds or removes a route. The update may be refused once, and then has changed nothing. */
-static void update_route(struct prudence_routes *table, unsigned i, bool adds)
-{
-    struct prudence_routes_prefix prefix = route_number(i);
-
-    for (;;) {
-        uintptr_t old = 0;
-        int error = adds ? prudence_routes_add(table, &prefix, 1 + i, NULL)
-                         : prudence_routes_erase(table, &prefix, &old);
-
-        if (!error) {
-            check(adds || old == 1 + i);
-            return;
-        }
-        check(error == ENOMEM);
-        end_of_failures();
-        check_routes(table, adds ? 0 : i, adds ? i : ROUTES);
-    }
-}
-
-static void use_routes_of(unsigned family)
-{
-    const struct prudence_routes_attr attr = {.size = sizeof attr, .family = family};
-    struct prudence_routes *table;
-
-    routes_family = family;
-    CREATE(table, prudence_routes_create("test", &attr));
-    for (unsigned i = 0; i < ROUTES; i++)
-        if (is_new_route(i))
-            update_route(table, i, true);
-    check_routes(table, 0, ROUTES);
-    check(route_words_bits(table->index) == 13 || routes_stats_of(table).refused > 0);
-    if (family == PRUDENCE_ROUTES_IPV6)
-        check(route_words_bits(table->shortcuts) > 9 || routes_stats_of(table).refused > 0);
-    for (unsigned i = 0; i < ROUTES; i++)
-        if (is_new_route(i))
-            update_route(table, i, false);
-    end_of_failures();
-    check_routes(table, 0, 0);
-    check(prudence_routes_destroy(table) == 0);
-}
-
-static void use_routes(void)
-{
-    use_routes_of(PRUDENCE_ROUTES_IPV4);
-}
-
-static void use_routes_of_ipv6(void)
-{
-    use_routes_of(PRUDENCE_ROUTES_IPV6);
-}
-
-/* --------------------------------------------------------------------------------- ordered maps */
-
-static struct path {
-    struct prudence_map_bytes node;
-    char text[32];
-} paths[NAMES];
-
-/* Checks that the map holds exactly the names from `first` to `end` - 1, in order. */
-static void check_names(struct prudence_map *map, unsigned first, unsigned end)
-{
-    struct prudence_map_walk walk;
-    struct prudence_map_node *node = prudence_map_first(&walk, map);
-
-    check(prudence_map_count(map) == end - first);
-    for (unsigned i = 0; i < NAMES; i++) {
-        bool there = i >= first && i < end;
-
-        check(prudence_map_lookup_bytes(map, paths[i].text, strlen(paths[i].text)) ==
-              (there ? &paths[i].node.node : NULL));
-        check(!there || node == &paths[i].node.node);
-        if (there)
-            node = prudence_map_next(&walk);
-    }
-    check(!node);
-}
-
-static void add_name(struct prudence_map *map, struct prudence_map_bytes *node, unsigned before)
-{
-    int error = prudence_map_add(map, &node->node, NULL);
-
-    if (error) {
-        check(error == ENOMEM);
-        end_of_failures();
-        check_names(map, 0, before);
-        error = prudence_map_add(map, &node->node, NULL);
-    }
-    check(!error);
-}
-
-/* Adds two keys with a prefix so long that memory may suffice for some of the nodes, and not for
- * all. */
-static void add_and_remove_twins(struct prudence_map *map)
-{
-    static char text[10000];
-    struct prudence_map_bytes twins[2];
-
-    memset(text, 'x', sizeof text);
-    for (unsigned i = 0; i < 2; i++)
-        prudence_map_set_bytes(&twins[i], text, sizeof text - i);
-    check(!prudence_map_add(map, &twins[0].node, NULL));
-    while (prudence_map_add(map, &twins[1].node, NULL))
-        end_of_failures();
-    check(map_erase_bytes_found(map, text, sizeof text) == &twins[0].node);
-    check(map_erase_bytes_found(map, text, sizeof text - 1) == &twins[1].node);
-}
-
-/* Adds names with long common beginnings, so that an addition needs several nodes. */
-static void add_names(struct prudence_map *map)
-{
-    for (unsigned i = 0; i < NAMES; i++) {
-        snprintf(paths[i].text, sizeof paths[i].text, "%02u/a common beginning/%03u", i / 500,
-                 i % 500);
-        prudence_map_set_bytes(&paths[i].node, paths[i].text, strlen(paths[i].text));
-        add_name(map, &paths[i].node, i);
-    }
-}
-
-static void use_map(void)
-{
-    const struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_BYTES};
-    struct prudence_map_stats stats;
-    struct prudence_map *map;
-
-    CREATE(map, prudence_map_create("test", &attr));
-    add_and_remove_twins(map);
-    check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
-    add_names(map);
-    check_names(map, 0, NAMES);
-    end_of_failures();
-    /* There is no memory for smaller nodes; the remaining names are still found. */
-    memory_fail(0, UINT32_MAX);
-    for (unsigned i = 0; i < NAMES; i++) {
-        check(map_erase_bytes_found(map, paths[i].text, strlen(paths[i].text)) ==
-              &paths[i].node.node);
-        if (i % 499 == 0)
-            check_names(map, i + 1, NAMES);
-    }
-    memory_fail(UINT32_MAX, 0);
-    check_names(map, NAMES, NAMES);
-    check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
-    check(prudence_map_destroy(map, NULL, NULL) == 0);
-}
-
-/* Returns strings for several sizes of entries, one of them with separate pages. Valid until
- * the next call. */
-static const void *value_key(unsigned i, size_t *length)
-{
-    static char text[5000];
-
-    memset(text, 'k', sizeof text);
-    snprintf(text, 8, "%07u", i);
-    *length = i == 100 ? sizeof text : 8 + i % 300;
-    return text;
-}
-
-static void check_values(struct prudence_map_values *map, unsigned first, unsigned end)
-{
-    size_t length;
-
-    check(prudence_map_values_count(map) == end - first);
-    for (unsigned i = 0; i < NAMES / 10; i++) {
-        const void *key = value_key(i, &length);
-
-        check(prudence_map_values_get_bytes(map, key, length) ==
-              (i >= first && i < end ? &objects[i] : NULL));
-    }
-}
-
-/* Inserts a value. If the insertion is refused, nothing has changed. */
-static void insert_value(struct prudence_map_values *map, unsigned i)
-{
-    size_t length;
-    const void *key = value_key(i, &length);
-
-    while (prudence_map_values_add_bytes(map, key, length, &objects[i], NULL)) {
-        end_of_failures();
-        check_values(map, 0, i);
-        value_key(i, &length);
-    }
-}
-
-/* Changes a value twice, and back. */
-static void change_value(struct prudence_map_values *map, unsigned i)
-{
-    size_t length;
-    const void *key = value_key(i, &length);
-    void *old;
-
-    while (prudence_map_values_put_bytes(map, key, length, &objects[IDS - 1], &old)) {
-        end_of_failures();
-        check_values(map, 0, i + 1);
-        value_key(i, &length);
-    }
-    check(old == &objects[i]);
-    while (prudence_map_values_replace_bytes(map, key, length, &objects[IDS - 1], &objects[i]))
-        end_of_failures();
-}
-
-static void use_values(void)
-{
-    const struct prudence_map_values_attr attr = {.size = sizeof attr,
-                                                  .flags = PRUDENCE_MAP_VALUES_BYTES};
-    struct prudence_map_stats empty, stats;
-    struct prudence_map_values *map;
-    size_t length;
-
-    CREATE(map, prudence_map_values_create("test", &attr));
-    check(prudence_map_values_stats(map, &empty) == 0);
-    for (unsigned i = 0; i < NAMES / 10; i++) {
-        insert_value(map, i);
-        change_value(map, i);
-    }
-    end_of_failures();
-    check_values(map, 0, NAMES / 10);
-    memory_fail(0, UINT32_MAX); /* erasing needs no memory */
-    for (unsigned i = 0; i < NAMES / 10; i++) {
-        const void *key = value_key(i, &length);
-
-        check(map_values_erase_bytes_found(map, key, length) == &objects[i]);
-    }
-    memory_fail(UINT32_MAX, 0);
-    check_values(map, 0, 0);
-    check(prudence_map_values_stats(map, &stats) == 0 && stats.bytes_live == empty.bytes_live);
-    check(prudence_map_values_destroy(map, NULL, NULL) == 0);
-}
-
-/* Does the same in a hash table, where only a new key needs memory. */
-static void check_hash_values(struct prudence_hash_values *table, unsigned first, unsigned end)
-{
-    size_t length;
-
-    check(prudence_hash_values_count(table) == end - first);
-    for (unsigned i = 0; i < NAMES / 10; i++) {
-        const void *key = value_key(i, &length);
-
-        check(prudence_hash_values_get_bytes(table, key, length) ==
-              (i >= first && i < end ? &objects[i] : NULL));
-    }
-}
-
-/* Adds by insert and by put in turns. If the call is refused, nothing has changed. */
-static void add_hash_value(struct prudence_hash_values *table, unsigned i)
-{
-    void *old = NULL;
-    size_t length;
-    const void *key = value_key(i, &length);
-
-    while (i % 2 ? prudence_hash_values_add_bytes(table, key, length, &objects[i], &old)
-                 : prudence_hash_values_put_bytes(table, key, length, &objects[i], &old)) {
-        end_of_failures();
-        check_hash_values(table, 0, i);
-        value_key(i, &length);
-    }
-    check(!old);
-}
-
-static void use_hash_values(void)
-{
-    const struct prudence_hash_values_attr attr = {.size = sizeof attr,
-                                                   .flags = PRUDENCE_HASH_VALUES_BYTES};
-    struct prudence_hash_values *table;
-    struct prudence_hash_stats stats;
-    size_t length;
-
-    CREATE(table, prudence_hash_values_create("test", &attr));
-    for (unsigned i = 0; i < NAMES / 10; i++)
-        add_hash_value(table, i);
-    end_of_failures();
-    check_hash_values(table, 0, NAMES / 10);
-    memory_fail(0, UINT32_MAX);
-    for (unsigned i = 0; i < NAMES / 10; i++) {
-        const void *key = value_key(i, &length);
-        void *old;
-
-        check(!prudence_hash_values_put_bytes(table, key, length, &objects[IDS - 1], &old));
-        check(old == &objects[i]);
-        check(!prudence_hash_values_replace_bytes(table, key, length, &objects[IDS - 1],
-                                                  &objects[i]));
-        check(hash_values_erase_bytes_found(table, key, length) == &objects[i]);
-    }
-    memory_fail(UINT32_MAX, 0);
-    check_hash_values(table, 0, 0);
-    check(prudence_hash_values_stats(table, &stats) == 0 && stats.objects == 0);
-    check(prudence_hash_values_destroy(table, NULL, NULL) == 0);
+    assert_int_equal(prudence_hash_count(hash), ENTRIES / 2);
+    remove_all(hash);
+    assert_int_equal(prudence_hash_destroy(hash, NULL, NULL), 0);
 }
 
 /* ------------------------------------------------------------------------------------ all calls */
 
-static void scenario(void *argument)
+static void scenario(void *use)
 {
-    plan.use();
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
+    count = *tested->keys < ENTRIES ? *tested->keys : ENTRIES;
+    (*(void (**)(void))use)();
     end_of_failures();
     memory_succeed();
     fprintf(stderr, "calls=%u", plan.calls);
 }
 
-struct use {
-    void (*run)(void);
-    unsigned least; /* least expected number of calls */
-};
-
-static void every_call(void **state, unsigned count)
+static void every_call(void (*use)(void), unsigned fails)
 {
-    const struct use *use = *state;
     unsigned calls = UINT32_MAX;
     char output[4096];
 
-    plan = (struct plan){.use = use->run, .count = count};
+    plan.first = plan.calls = 0;
+    plan.count = fails;
     for (; plan.first < calls; plan.first += plan.first < 12 ? 1 : deep_stride(3)) {
         const char *found;
 
-        expect_life(scenario, NULL, output, sizeof output);
+        expect_life(scenario, &use, output, sizeof output);
         found = strstr(output, "calls=");
         assert_non_null(found);
         calls = (unsigned)strtoul(found + 6, NULL, 10);
     }
-    assert_true(plan.first >= use->least);
+    assert_true(plan.first >= (tested->flags & TABLE_KEEPS ? 3 : 10));
 }
 
-static void one_call_fails(void **state)
+static void one_call_fails(void)
 {
-    every_call(state, 1);
+    every_call(use_table, 1);
 }
 
 /* Continues until an update is refused, where updates allocate. */
-static void all_calls_fail_from_then_on(void **state)
+static void all_calls_fail_from_then_on(void)
 {
-    every_call(state, UINT32_MAX);
+    every_call(use_table, UINT32_MAX);
 }
 
-static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use_ids, 11},
-                  lockfree_hash = {use_lockfree_hash, 3}, routes = {use_routes, 3},
-                  routes_of_ipv6 = {use_routes_of_ipv6, 3}, ordered_map = {use_map, 3},
-                  map_of_values = {use_values, 3}, hash_of_values = {use_hash_values, 11};
-
-#define BOTH(use)                                                                                  \
-    {"one call fails: " #use, one_call_fails, NULL, NULL, &(use)},                                 \
-    {                                                                                              \
-        "all calls fail from then on: " #use, all_calls_fail_from_then_on, NULL, NULL, &(use)      \
+static void renames_do_not_fail(void)
+{
+    if (tested == &table_kinds[TABLE_HASH]) {
+        every_call(use_renames, 1);
+        every_call(use_renames, UINT32_MAX);
     }
+}
+
+static const struct table_case cases[] = {
+    {"one call fails", one_call_fails, 0, 0},
+    {"all calls fail from then on", all_calls_fail_from_then_on, 0, 0},
+    {"renames do not fail", renames_do_not_fail, TABLE_OBJECTS | TABLE_DOMAIN, TABLE_SORTED},
+};
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BOTH(hash),        BOTH(renames),       BOTH(lockfree_hash),
-        BOTH(ids),         BOTH(routes),        BOTH(routes_of_ipv6),
-        BOTH(ordered_map), BOTH(map_of_values), BOTH(hash_of_values),
-    };
-
     pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return table_cases_run(cases, sizeof cases / sizeof cases[0]);
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and destroying hash tables, statistics, latent arrays, forks, threads that end. */
-#include "tables/hash_resize.h"
+/* Hash tables, beyond the contract of all tables (test_contract.c): sizes, latent arrays, locks and
+ * duplicates. */
 #include "support/hash_test.h"
 #include "support/updates.h"
-#include "support/threads.h"
-
-#include <unistd.h>
 
 #define ITEMS 20000
 
@@ -30,23 +27,6 @@ static void expect_items(struct prudence_hash *table, unsigned first, unsigned e
     for (unsigned i = 0; i < ITEMS; i++)
         assert_ptr_equal(look_up(table, hash_mixed(i), i),
                          i >= first && i < end ? &items[i] : NULL);
-}
-
-TEST(only_an_empty_table_is_destroyed)
-{
-    struct prudence_hash *table = prudence_hash_create("test", NULL);
-
-    add_items(table, 0, 1);
-    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), EBUSY);
-    assert_int_equal(prudence_hash_count(table), 1);
-    remove_items(table, 0, 1);
-    prudence_read_lock();
-    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), EDEADLK);
-    prudence_read_unlock();
-    add_items(table, 0, 100);
-    expect_items(table, 0, 100);
-    remove_items(table, 0, 100);
-    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 TEST(buckets_follow_objects_within_bounds)
@@ -118,6 +98,7 @@ TEST(a_fixed_table_is_resized_by_hand)
 {
     struct prudence_hash *table = table_of_domain(NULL, 0, 4096, PRUDENCE_HASH_FIXED);
 
+    assert_int_equal(prudence_hash_resize(NULL, 64), EINVAL);
     add_items(table, 0, 5000);
     assert_int_equal(hash_stats_of(table).buckets, 64);
     assert_int_equal(prudence_hash_resize(table, 1000), 0);
@@ -243,58 +224,6 @@ TEST(duplicates_of_equal_hashes_may_be_missed)
     assert_ptr_equal(look_up(equal, 42, key), &items[2]);
     remove_all(equal);
     assert_int_equal(prudence_hash_destroy(equal, NULL, NULL), 0);
-}
-
-/* --------------------------------------------------------------------------- processes, threads */
-
-static void in_child(struct prudence_hash *table)
-{
-    expect_items(table, 0, 5000);
-    add_items(table, 5000, ITEMS);
-    expect_items(table, 0, ITEMS);
-    remove_items(table, 0, ITEMS);
-    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
-}
-
-/* Forks in the middle of a resize: both processes continue. */
-TEST(a_child_goes_on)
-{
-    struct prudence_hash *table = prudence_hash_create("test", NULL);
-    pid_t child;
-
-    add_items(table, 0, 5000);
-    hash_resize_begin(hash_of(table), table->view, 15);
-    for (unsigned i = 0; i < 100; i++)
-        hash_resize_step(hash_of(table));
-    assert_true(hash_stats_of(table).moving > 0);
-    child = fork();
-    if (!child) {
-        in_child(table);
-        _exit(0);
-    }
-    assert_int_equal(status_of(child), 0);
-    in_child(table);
-}
-
-static void *add_from_thread(void *table)
-{
-    prudence_read_lock();
-    add_items(table, 1000, 9000);
-    prudence_read_unlock();
-    return NULL;
-}
-
-/* A thread that ends in the middle of a resize leaves nothing behind. */
-TEST(a_thread_ends)
-{
-    struct prudence_hash *table = prudence_hash_create("test", NULL);
-
-    add_items(table, 0, 1000);
-    in_thread(add_from_thread, table);
-    expect_items(table, 0, 9000);
-    assert_int_equal(prudence_hash_count(table), 9000);
-    remove_items(table, 0, 9000);
-    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 SUITE(pin_thread())

@@ -4,7 +4,7 @@
 #include "support/threads.h"
 
 static struct prudence_hash *table, *other;
-static struct entry a, b, c, d;
+static struct named a, b, c, d;
 
 static void begin(void)
 {
@@ -22,8 +22,8 @@ static void end(void)
     assert_int_equal(prudence_hash_destroy(other, NULL, NULL), 0);
 }
 
-static int rename_to(struct prudence_hash *from, struct entry *old, struct prudence_hash *to,
-                     uint64_t key, struct entry *fresh)
+static int rename_to(struct prudence_hash *from, struct named *old, struct prudence_hash *to,
+                     uint64_t key, struct named *fresh)
 {
     entry_set(fresh, key, old->object);
     return prudence_hash_rename(from, &old->name, to, hash_mixed(key), entry_has_key, &key,
@@ -116,6 +116,53 @@ TEST(misuse_is_refused_and_named)
     expect_text(output, "prudence_hash_exchange: a fresh name is one of the old ones");
 }
 
+TEST(without_a_table_or_a_name_nothing_is_done)
+{
+    uint64_t key = 3;
+
+    begin();
+    assert_int_equal(rename_to(NULL, &a, table, 3, &c), EINVAL);
+    assert_int_equal(rename_to(table, &a, NULL, 3, &c), EINVAL);
+    assert_int_equal(prudence_hash_rename(table, NULL, table, 1, entry_has_key, &key, &c.name),
+                     EINVAL);
+    assert_int_equal(prudence_hash_rename(table, &a.name, table, 1, entry_has_key, &key, NULL),
+                     EINVAL);
+    assert_int_equal(prudence_hash_exchange(table, NULL, &c.name, other, &b.name, &d.name), EINVAL);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &c.name, NULL, &b.name, &d.name),
+                     EINVAL);
+    assert_int_equal(prudence_hash_exchange(table, &a.name, &c.name, other, &b.name, NULL), EINVAL);
+    end();
+}
+
+/* The fresh name is the one that is there. */
+TEST(no_name_takes_its_own_place)
+{
+    struct prudence_hash_name *replaced = &a.name;
+    uint64_t key = 2;
+
+    begin();
+    assert_int_equal(prudence_hash_rename_replace(table, &a.name, other, hash_mixed(2),
+                                                  entry_has_key, &key, &b.name, &replaced),
+                     EINVAL);
+    assert_null(replaced);
+    assert_ptr_equal(find(table, hash_mixed(1), 1), &a);
+    assert_ptr_equal(find(other, hash_mixed(2), 2), &b);
+    end();
+}
+
+TEST(nobody_needs_the_name_that_is_replaced)
+{
+    uint64_t key = 2;
+
+    begin();
+    entry_set(&c, 2, 10);
+    assert_int_equal(prudence_hash_rename_replace(table, &a.name, other, hash_mixed(2),
+                                                  entry_has_key, &key, &c.name, NULL),
+                     0);
+    assert_ptr_equal(find(other, hash_mixed(2), 2), &c);
+    end();
+}
+
 /* ---------------------------------------------------------------------------- readers that stay */
 
 #define LONG 50
@@ -123,7 +170,7 @@ TEST(misuse_is_refused_and_named)
 /* A reader stays at each of an object's names in turn, while the object is renamed on and on. */
 TEST(names_that_have_gone_stay_gone)
 {
-    static struct entry names[LONG];
+    static struct named names[LONG];
 
     begin();
     for (unsigned i = 0; i < LONG; i++) {
@@ -195,8 +242,8 @@ TEST(a_rename_locks_two_buckets)
 static struct prudence_hash *left, *right;
 
 /* Puts all keys below 20 into one chain, and the keys from 20 to 39 into another. */
-static void must_rename(struct prudence_hash *from, struct entry *old, struct prudence_hash *to,
-                        uint64_t key, struct entry *fresh)
+static void must_rename(struct prudence_hash *from, struct named *old, struct prudence_hash *to,
+                        uint64_t key, struct named *fresh)
 {
     entry_set(fresh, key, old->object);
     if (prudence_hash_rename(from, &old->name, to, hash_mixed(key / 20), entry_has_key, &key,
@@ -208,7 +255,7 @@ static void must_rename(struct prudence_hash *from, struct entry *old, struct pr
 static void *rename_there_and_back(void *first)
 {
     const unsigned *me = first;
-    struct entry spare[8], *now = *me ? &b : &a;
+    struct named spare[8], *now = *me ? &b : &a;
     struct prudence_hash *home = *me ? right : left, *away = *me ? left : right;
 
     prudence_read_lock();

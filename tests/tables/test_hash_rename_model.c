@@ -15,8 +15,8 @@
 #define SPARE      4
 
 static struct prudence_hash *tables[2];
-static struct entry *model[2][KEYS]; /* NULL: no object has the key */
-static struct entry entries[2 * KEYS + SPARE], *unused[2 * KEYS + SPARE];
+static struct named *model[2][KEYS]; /* NULL: no object has the key */
+static struct named entries[2 * KEYS + SPARE], *unused[2 * KEYS + SPARE];
 static unsigned unused_count, objects;
 static uint64_t (*hash)(uint64_t);
 static uint64_t random_state;
@@ -27,15 +27,15 @@ static unsigned below(unsigned bound)
     return (unsigned)((random_state >> 33) % bound);
 }
 
-static void put_back(struct entry *entry)
+static void put_back(struct named *entry)
 {
     unused[unused_count++] = entry;
 }
 
 /* Takes the entry that was put back first, so that old names stay unchanged for a while. */
-static struct entry *take(uint64_t key, unsigned object)
+static struct named *take(uint64_t key, unsigned object)
 {
-    struct entry *entry = unused[0];
+    struct named *entry = unused[0];
 
     assert_true(unused_count > 0);
     memmove(&unused[0], &unused[1], --unused_count * sizeof unused[0]);
@@ -44,7 +44,7 @@ static struct entry *take(uint64_t key, unsigned object)
 
 static void check_key(unsigned t, unsigned key)
 {
-    const struct entry *found = find(tables[t], hash(key), key);
+    const struct named *found = find(tables[t], hash(key), key);
 
     assert_ptr_equal(found, model[t][key]);
     assert_true(!found || found->key == key);
@@ -54,8 +54,8 @@ static void check_key(unsigned t, unsigned key)
 
 static void rename_one(unsigned from, unsigned key, unsigned to, unsigned other)
 {
-    struct entry *old = model[from][key], *there = model[to][other];
-    struct entry *fresh = take(other, old->object);
+    struct named *old = model[from][key], *there = model[to][other];
+    struct named *fresh = take(other, old->object);
     uint64_t k = other;
     int error = prudence_hash_rename(tables[from], &old->name, tables[to], hash(other),
                                      entry_has_key, &k, &fresh->name);
@@ -76,8 +76,8 @@ static void rename_one(unsigned from, unsigned key, unsigned to, unsigned other)
 
 static void rename_replace(unsigned from, unsigned key, unsigned to, unsigned other)
 {
-    struct entry *old = model[from][key], *there = model[to][other];
-    struct entry *fresh = take(other, old->object);
+    struct named *old = model[from][key], *there = model[to][other];
+    struct named *fresh = take(other, old->object);
     struct prudence_hash_name *replaced = &fresh->name;
     uint64_t k = other;
 
@@ -94,7 +94,7 @@ static void rename_replace(unsigned from, unsigned key, unsigned to, unsigned ot
 
 static void exchange(unsigned from, unsigned key, unsigned to, unsigned other)
 {
-    struct entry *a = model[from][key], *b = model[to][other], *fresh_a, *fresh_b;
+    struct named *a = model[from][key], *b = model[to][other], *fresh_a, *fresh_b;
 
     if (!b || a == b)
         return;
@@ -114,7 +114,7 @@ static void exchange(unsigned from, unsigned key, unsigned to, unsigned other)
 
 static void add_or_remove(unsigned t, unsigned key)
 {
-    struct entry *entry = model[t][key];
+    struct named *entry = model[t][key];
 
     if (entry) {
         assert_int_equal(prudence_hash_remove(tables[t], &entry->name.node), 0);

@@ -18,7 +18,7 @@
 #define NEW    101
 
 static struct prudence_hash *from, *to;
-static struct entry others[2 * OTHERS], old, fresh, victim, fresh_victim;
+static struct named others[2 * OTHERS], old, fresh, victim, fresh_victim;
 static uint64_t looks;
 
 /* Places of the names: in different chains, in one, beside each other, or after each other with
@@ -69,7 +69,7 @@ static void end(void)
 static unsigned object_under(const struct prudence_hash *table, uint64_t hash, uint64_t key)
 {
     const struct prudence_hash_name_query_ query = {entry_has_key, &key};
-    const struct entry *entry = find(table, hash, key);
+    const struct named *entry = find(table, hash, key);
     struct prudence_hash_node *node =
         prudence_hash_lookup_slow(table, hash, prudence_hash_name_matches_, &query);
 
@@ -170,7 +170,7 @@ TEST(at_every_instruction_both_or_neither_is_exchanged)
 static unsigned here, at_most;
 static bool resizes;
 static bool wants_new;
-static const struct entry *found;
+static const struct named *found;
 
 static void happen(const greg_t *registers)
 {

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hash tables of values: the cases of all tables of values (values_test.h); walks; attributes;
- * hashes, and the tables' own secrets; entries and arrays that readers still see.
+ * Hash tables of values, beyond the contract of all tables (test_contract.c) and the cases of
+ * tables of values (values_test.h): hashes, and the tables' own secrets; entries and arrays that
+ * readers still see.
  *
- * ctest: not-with thread (all but one case have one thread; torture_hash_values has many)
+ * ctest: not-with thread (one thread)
  */
 #include <stddef.h>
 
 #include <prudence/hash_values.h>
 
-#define VALUES_TABLE       struct prudence_hash_values
-#define VALUES_CALL(name)  prudence_hash_values_##name
-#define VALUES_BYTES       PRUDENCE_HASH_VALUES_BYTES
-#define VALUES_ATTR        struct prudence_hash_values_attr
-#define VALUES_STATS       struct prudence_hash_stats
-#define VALUES_GREW(stats) ((stats).grows > 0)
-#define VALUES_SORTED      false
-#define VALUES_PUT_DEFERS  false
-#define VALUES_ROUNDS      100000
+#define VALUES_TABLE      struct prudence_hash_values
+#define VALUES_CALL(name) prudence_hash_values_##name
+#define VALUES_BYTES      PRUDENCE_HASH_VALUES_BYTES
+#define VALUES_ATTR       struct prudence_hash_values_attr
+#define VALUES_STATS      struct prudence_hash_stats
+#define VALUES_PUT_DEFERS false
 
 static const size_t values_sizes[][2] = {{0, 64},      {1, 64},         {32, 64},     {33, 128},
                                          {96, 128},    {97, 256},       {224, 256},   {225, 512},
@@ -29,78 +27,12 @@ static const size_t values_sizes[][2] = {{0, 64},      {1, 64},         {32, 64}
 
 #include "tables/hash_values.h"
 
-/* ----------------------------------------------------------------------------- beside the model */
+static unsigned disposed;
 
-/* Returns the index of the key that a walk has found. */
-static unsigned index_of(const struct prudence_hash_values_walk *walk)
+static void dispose(void *value, void *argument)
 {
-    struct test_key key = {.length = walk->length}, *found;
-
-    for (unsigned i = 0; !map_strings && i < 8; i++)
-        key.bytes[i] = (uint8_t)(walk->key >> (56 - 8 * i));
-    if (map_strings)
-        memcpy(key.bytes, walk->bytes, walk->length);
-    else
-        key.length = 8;
-    assert_true(map_strings ? walk->key == 0 : !walk->bytes && !walk->length);
-    found = bsearch(&key, map_keys, map_key_count, sizeof key, compare_keys);
-    assert_non_null(found);
-    return (unsigned)(found - map_keys);
-}
-
-/* Checks that a walk visits each key once, with the value. */
-static void check_all(struct prudence_hash_values *table)
-{
-    struct prudence_hash_values_walk walk;
-    bool *visited = calloc(map_key_count, sizeof *visited);
-    uint64_t count = 0;
-    void *value;
-
-    prudence_hash_values_for_each(&walk, table, value)
-    {
-        unsigned index = index_of(&walk);
-
-        assert_false(visited[index]);
-        visited[index] = true;
-        assert_ptr_equal(value, model[index]);
-    }
-    for (unsigned i = 0; i < map_key_count; i++) {
-        assert_ptr_equal(get(table, i), model[i]);
-        assert_int_equal(visited[i], model[i] != NULL);
-        count += visited[i];
-    }
-    assert_int_equal(prudence_hash_values_count(table), count);
-    free(visited);
-}
-
-/* A walk ends early, or erases the keys that it finds. */
-TEST(walks_may_end_and_erase)
-{
-    struct prudence_hash_values *table = make_table(0, NULL);
-    struct prudence_hash_values_walk walk;
-    unsigned seen = 0;
-    void *value;
-
-    for (uint64_t i = 0; i < 3000; i++)
-        assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
-    prudence_read_lock();
-    prudence_hash_values_for_each(&walk, table, value) if (++seen == 100) break;
-    assert_int_equal(seen, 100);
-    seen = 0;
-    prudence_hash_values_for_each(&walk, table, value)
-    {
-        assert_ptr_equal(value, &values[walk.key]);
-        if (walk.key % 3)
-            assert_ptr_equal(erase_found(table, walk.key), value);
-        seen++;
-    }
-    prudence_read_unlock();
-    assert_int_equal(seen, 3000);
-    assert_int_equal(prudence_hash_values_count(table), 1000);
-    for (uint64_t i = 0; i < 3000; i++)
-        assert_ptr_equal(erase_found(table, i), i % 3 ? NULL : &values[i]);
-    assert_null(prudence_hash_values_first(&walk, table));
-    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
+    assert_ptr_equal(argument, &disposed);
+    disposed++;
 }
 
 /* ------------------------------------------------------------------------------------ arguments */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of objects by number: random operations beside a model, growth under a reader of the old
- * array, latent arrays, a child, and lookups between any two instructions of an update.
+ * Tables of objects by number, beyond the contract of all tables (test_contract.c): which numbers
+ * are free, growth under a reader of the old array, latent arrays, and lookups between any two
+ * instructions of an update.
  *
  * ctest: not-with thread (one thread)
  */
@@ -11,114 +12,11 @@
 
 #include <prudence/id_table.h>
 
-#include <unistd.h>
-
 #include "support/step.h"
-#include "support/threads.h"
 #include "tables/free_ids.h"
 #include "tables/views.h"
 
-#define IDS 20000u
-
-static char objects[IDS + 1];
-static void *model[IDS]; /* by number */
-
-static void check_all(struct prudence_id_table *table)
-{
-    struct prudence_id_table_walk walk;
-    uint32_t last = 0;
-    uint64_t found = 0, there = 0;
-    void *object;
-
-    prudence_id_table_for_each(&walk, table, object)
-    {
-        assert_ptr_equal(object, model[walk.id]);
-        assert_true(!found || walk.id > last);
-        last = walk.id;
-        found++;
-    }
-    assert_null(prudence_id_table_next(&walk)); /* at the end it stays there */
-    object = prudence_id_table_first_from(&walk, table, last);
-    assert_true(!found || (object == model[last] && walk.id == last));
-    for (uint32_t id = 0; id < IDS; id++) {
-        assert_ptr_equal(prudence_id_table_lookup(table, id), model[id]);
-        there += model[id] != NULL;
-    }
-    assert_int_equal(found, there);
-    assert_int_equal(prudence_id_table_count(table), there);
-    assert_null(prudence_id_table_lookup(table, UINT32_MAX));
-    assert_null(prudence_id_table_lookup(table, 1u << 30));
-}
-
-static uint32_t lowest_free(void)
-{
-    uint32_t id = 0;
-
-    while (id < IDS && model[id])
-        id++;
-    return id;
-}
-
-TEST(it_answers_as_the_model_does)
-{
-    struct prudence_id_table *table = prudence_id_table_create("test", NULL);
-    uint64_t random = 4711;
-
-    memset(model, 0, sizeof model);
-    for (unsigned step = 0; step < 60000; step++) {
-        uint32_t id;
-        void *object;
-
-        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
-        id = (uint32_t)(random >> 33) % 6000;
-        object = &objects[1 + step % IDS];
-        switch ((random >> 20) % (step % 20000 < 12000 ? 8 : 5)) {
-        case 0:
-        case 1:
-            assert_ptr_equal(ids_erase_found(table, id), model[id]);
-            model[id] = NULL;
-            break;
-        case 2:
-            assert_ptr_equal(ids_replace_found(table, id, object), model[id]);
-            model[id] = model[id] ? object : NULL;
-            break;
-        default:
-            assert_int_equal(prudence_id_table_add(table, object, &id), 0);
-            if (step % 16 == 0)
-                assert_int_equal(id, lowest_free());
-            assert_null(model[id]);
-            model[id] = object;
-        }
-        if (step % 2000 == 0)
-            check_all(table);
-    }
-    check_all(table);
-    for (uint32_t id = 0; id < IDS; id++)
-        assert_ptr_equal(ids_erase_found(table, id), model[id]);
-    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
-}
-
-TEST(bad_arguments_are_refused)
-{
-    struct prudence_id_table *table = prudence_id_table_create("test", NULL);
-    void *old = &old;
-    uint32_t id = 77;
-
-    assert_int_equal(prudence_id_table_add(table, NULL, &id), EINVAL);
-    assert_int_equal(prudence_id_table_add(table, objects, NULL), EINVAL);
-    assert_int_equal(prudence_id_table_count(table), 0);
-    assert_int_equal(prudence_id_table_replace(table, 0, NULL, &old), EINVAL);
-    assert_null(old);
-    assert_int_equal(id, 77);
-    assert_int_equal(prudence_id_table_add(table, objects, &id), 0);
-    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), EBUSY);
-    assert_ptr_equal(ids_erase_found(table, id), objects);
-    assert_null(ids_erase_found(table, id));
-    prudence_read_lock();
-    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), EDEADLK);
-    prudence_read_unlock();
-    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
-}
+static char objects[1000];
 
 TEST(identifiers_are_below_the_most)
 {
@@ -133,9 +31,11 @@ TEST(identifiers_are_below_the_most)
             assert_int_equal(id, i);
         }
         assert_int_equal(prudence_id_table_add(table, objects, &id), ENOSPC);
+        assert_int_equal(prudence_id_table_add(table, objects, NULL), EINVAL);
         assert_int_equal(prudence_id_table_count(table), attr.ids_most);
         for (uint32_t i = 0; i < attr.ids_most; i++)
             assert_ptr_equal(ids_erase_found(table, i), &objects[i]);
+        assert_null(ids_erase_found(table, 0));
         assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
     }
 }
@@ -196,11 +96,7 @@ TEST(old_arrays_stay_for_their_readers)
     assert_int_equal(stats.grows, 1);
     assert_int_equal(stats.bytes_latent, round_up(4096, os_page_size));
     assert_true(stats.bytes_live > 8192);
-    for (unsigned i = 0; i < 4; i++) {
-        prudence_trim();
-        prudence_manual_advance(domain);
-    }
-    prudence_trim();
+    all_readers_leave(domain);
     assert_int_equal(prudence_id_table_stats(table, &stats), 0);
     assert_int_equal(stats.bytes_latent, 0);
     for (uint32_t i = 0; i < 513; i++)
@@ -210,27 +106,6 @@ TEST(old_arrays_stay_for_their_readers)
 }
 
 /* ------------------------------------------------------------------------------------- the rest */
-
-TEST(a_child_goes_on)
-{
-    struct prudence_id_table *table = prudence_id_table_create("test", NULL);
-    uint32_t id;
-    pid_t child;
-
-    for (uint32_t i = 0; i < 1000; i++)
-        assert_int_equal(prudence_id_table_add(table, &objects[i], &id), 0);
-    child = fork();
-    for (uint32_t i = 1000; i < 3000; i++) {
-        assert_int_equal(prudence_id_table_add(table, &objects[i], &id), 0);
-        assert_ptr_equal(prudence_id_table_lookup(table, i - 900), &objects[i - 900]);
-    }
-    for (uint32_t i = 0; i < 3000; i++)
-        assert_ptr_equal(ids_erase_found(table, i), &objects[i]);
-    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
-    if (!child)
-        _exit(0);
-    assert_int_equal(status_of(child), 0);
-}
 
 #if STEP_POSSIBLE
 

@@ -133,6 +133,7 @@ TEST(a_flush_waits_for_readers)
 
 TEST(bad_input_is_refused)
 {
+    struct prudence_domain *hazard = prudence_domain_create("h", PRUDENCE_DOMAIN_HAZARD, NULL);
     struct prudence_log *log = prudence_log_create(64, NULL);
 
     words = 0;
@@ -140,6 +141,11 @@ TEST(bad_input_is_refused)
     assert_null(prudence_log_create(7, NULL));
     assert_int_equal(errno, EINVAL);
     assert_null(prudence_log_create(SIZE_MAX, NULL));
+    errno = 0;
+    assert_null(prudence_log_create(64, hazard)); /* its readers have no sections */
+    assert_int_equal(errno, EINVAL);
+    assert_null(prudence_log_reserve(NULL, 8));
+    assert_int_equal(prudence_log_dropped(NULL), 0);
     assert_int_equal(flush(NULL), EINVAL);
     assert_int_equal(prudence_log_flush(log, NULL, NULL), EINVAL);
     assert_true(enter(log, 0));
@@ -148,8 +154,27 @@ TEST(bad_input_is_refused)
     prudence_read_unlock();
     assert_int_equal(flush(log), 0); /* nothing was lost */
     expect_words(0, 1);
-    prudence_log_destroy(log);
-    prudence_log_destroy(NULL);
+    assert_int_equal(prudence_log_destroy(log), 0);
+    assert_int_equal(prudence_log_destroy(NULL), EINVAL);
+    assert_int_equal(prudence_domain_destroy(hazard), 0);
+}
+
+static void destroy_in_a_flush(void *log, const void *entries, size_t bytes)
+{
+    assert_int_equal(bytes, 8);
+    assert_int_equal(prudence_log_destroy(log), EBUSY);
+    calls++;
+}
+
+TEST(a_log_stays_while_it_is_flushed)
+{
+    struct prudence_log *log = prudence_log_create(64, NULL);
+
+    calls = 0;
+    assert_true(enter(log, 1));
+    assert_int_equal(prudence_log_flush(log, destroy_in_a_flush, log), 0);
+    assert_int_equal(calls, 1);
+    assert_int_equal(prudence_log_destroy(log), 0);
 }
 
 SUITE()

@@ -21,7 +21,7 @@
 
 static unsigned here, asked;
 static const struct reader *reader;
-static bool everything[KEYS_MOST];
+static bool everything[ITEMS_MOST];
 
 enum plan {
     PLAN_COME,
@@ -101,8 +101,7 @@ static void readers_of(const struct test_case *at, enum plan what)
     begin_case(at);
     memset(everything, true, sizeof everything);
     put_back(true);
-    for (asked = 0; asked < map_key_count;
-         asked += reader == &walks ? KEYS_MOST : 1 + map_key_count / 2)
+    for (asked = 0; asked < key_count; asked += reader == &walks ? ITEMS_MOST : 1 + key_count / 2)
         stop_reader(at->everywhere && plan == PLAN_SWAP && reader != &walks);
     if (plan == PLAN_GO || plan == PLAN_GO_AND_COME)
         go(0, 1);

@@ -29,7 +29,7 @@ static void look_at_all(const greg_t *registers)
 
     if (++steps % 3) /* enough, because the state between two stores is seen several times */
         return;
-    index = (unsigned)(looks++ % map_key_count);
+    index = (unsigned)(looks++ % key_count);
     look(&lookups, index);
     look(&ceilings, index);
     look(&floors, index);
@@ -38,39 +38,38 @@ static void look_at_all(const greg_t *registers)
 
 static void add_moving(void *unused)
 {
-    assert_int_equal(prudence_map_add(map, &items[moving].node.node, NULL), 0);
+    assert_int_equal(tested->add(map, moving, &items[moving], NULL), 0);
 }
 
 /* While its object is replaced, the key stays. */
 static void replace_moving(void *unused)
 {
-    struct prudence_map_node *replaced;
+    struct entry *replaced;
 
-    assert_int_equal(prudence_map_replace(map, &items[moving].node.node, &twins[moving].node.node),
-                     0);
-    assert_int_equal(prudence_map_put(map, &items[moving].node.node, &replaced), 0);
-    assert_ptr_equal(item_of(replaced), &twins[moving]);
+    assert_int_equal(tested->replace(map, moving, &items[moving], &twins[moving]), 0);
+    assert_int_equal(tested->put(map, moving, &items[moving], &replaced), 0);
+    assert_ptr_equal(replaced, &twins[moving]);
 }
 
 static void look_for_replaced(const greg_t *registers)
 {
     unsigned saved = moving;
 
-    moving = KEYS_MOST;
+    moving = ITEMS_MOST;
     look_at_all(registers);
     moving = saved;
 }
 
 static void remove_moving(void *unused)
 {
-    assert_ptr_equal(remove_index(map, moving), &items[moving]);
+    assert_ptr_equal(erase(moving), &items[moving]);
 }
 
 static void stepped(unsigned index, void (*update)(void *unused), bool after)
 {
     moving = index;
     step_through(update, NULL, look_at_all);
-    moving = KEYS_MOST;
+    moving = ITEMS_MOST;
     there[index] = after;
     check_map(map, true);
 }
@@ -78,21 +77,21 @@ static void stepped(unsigned index, void (*update)(void *unused), bool after)
 static void updates_of(const struct test_case *at)
 {
     begin_case(at);
-    for (unsigned i = 0; i < map_key_count; i++) {
+    for (unsigned i = 0; i < key_count; i++) {
         if (stays[i])
             continue;
         stepped(i, add_moving, true);
         moving = i;
         step_through(replace_moving, NULL, look_for_replaced);
-        moving = KEYS_MOST;
+        moving = ITEMS_MOST;
     }
-    for (unsigned i = 0; i < map_key_count; i++)
+    for (unsigned i = 0; i < key_count; i++)
         if (!stays[i])
             stepped(i, remove_moving, false);
-    for (unsigned i = map_key_count; i-- > 0;) /* the other way round */
+    for (unsigned i = key_count; i-- > 0;) /* the other way round */
         if (!stays[i])
             stepped(i, add_moving, true);
-    for (unsigned i = map_key_count; i-- > 0;)
+    for (unsigned i = key_count; i-- > 0;)
         if (!stays[i])
             stepped(i, remove_moving, false);
     if (looks < 100)
@@ -143,13 +142,13 @@ static enum others others;
 
 static void come_or_go(bool coming)
 {
-    for (unsigned i = 0; i < map_key_count; i++) {
+    for (unsigned i = 0; i < key_count; i++) {
         if (stays[i] || i == first_key)
             continue;
         if (coming)
-            assert_int_equal(prudence_map_add(map, &items[i].node.node, NULL), 0);
+            assert_int_equal(tested->add(map, i, &items[i], NULL), 0);
         else
-            assert_ptr_equal(remove_index(map, i), &items[i]);
+            assert_ptr_equal(erase(i), &items[i]);
     }
 }
 
@@ -162,9 +161,9 @@ static void others_go_on(const greg_t *registers)
         return;
     happened = step_enough = true;
     if (others == SAME_GOES && adding)
-        same_done = prudence_map_add(map, &twins[first_key].node.node, NULL) == 0;
+        same_done = tested->add(map, first_key, &twins[first_key], NULL) == 0;
     else if (others == SAME_GOES)
-        same_done = remove_index(map, first_key) != NULL;
+        same_done = erase(first_key) != NULL;
     else
         come_or_go(others == OTHERS_COME);
     if (others == OTHERS_GO_AND_COME)
@@ -176,9 +175,9 @@ static void first_update(void *unused)
     bool done;
 
     if (adding)
-        done = prudence_map_add(map, &items[first_key].node.node, NULL) == 0;
+        done = tested->add(map, first_key, &items[first_key], NULL) == 0;
     else
-        done = remove_index(map, first_key) != NULL;
+        done = erase(first_key) != NULL;
     step_enough = true;
     if (done == same_done)
         fail_msg("two updates did the same, or none");
@@ -187,8 +186,8 @@ static void first_update(void *unused)
 static void check_all(bool others_there)
 {
     check_map(map, false);
-    for (unsigned i = 0; i < map_key_count; i++)
-        assert_int_equal(look_up(map, i) != NULL,
+    for (unsigned i = 0; i < key_count; i++)
+        assert_int_equal(tested->get(map, i) != NULL,
                          stays[i] || (i == first_key ? adding : others_there));
 }
 
@@ -200,14 +199,14 @@ static bool stop_update(void)
     if (before)
         come_or_go(true);
     if (!adding)
-        assert_int_equal(prudence_map_add(map, &items[first_key].node.node, NULL), 0);
+        assert_int_equal(tested->add(map, first_key, &items[first_key], NULL), 0);
     happened = same_done = false;
     looks = 0;
     step_through(first_update, NULL, others_go_on);
     after = happened ? others == OTHERS_COME || others == OTHERS_GO_AND_COME : before;
     check_all(after);
     if (adding)
-        assert_non_null(remove_index(map, first_key));
+        assert_non_null(erase(first_key));
     if (after)
         come_or_go(false);
     return happened;
@@ -219,7 +218,7 @@ static void stop_updates_of(const struct test_case *at)
     uint64_t all;
 
     begin_case(at);
-    for (first_key = others % 2 ? map_key_count - 1 : 0; stays[first_key];)
+    for (first_key = others % 2 ? key_count - 1 : 0; stays[first_key];)
         first_key += others % 2 ? UINT32_MAX : 1;
     here = UINT32_MAX;
     assert_false(stop_update());
@@ -276,14 +275,14 @@ static void another_goes_on(const greg_t *registers)
         return;
     happened = step_enough = true;
     if (lonely)
-        assert_int_equal(prudence_map_add(map, &items[1].node.node, NULL), 0);
+        assert_int_equal(tested->add(map, 1, &items[1], NULL), 0);
     else
-        assert_ptr_equal(remove_index(map, 1), &items[1]);
+        assert_ptr_equal(erase(1), &items[1]);
 }
 
 static void remove_first(void *unused)
 {
-    assert_ptr_equal(remove_index(map, 0), &items[0]);
+    assert_ptr_equal(erase(0), &items[0]);
     step_enough = true;
 }
 
@@ -292,17 +291,17 @@ static bool remove_beside(void)
 {
     come(0, 1);
     hold_small_nodes();
-    for (unsigned i = lonely ? 1 : 2; i < map_key_count; i++)
-        assert_ptr_equal(remove_index(map, i), &items[i]);
+    for (unsigned i = lonely ? 1 : 2; i < key_count; i++)
+        assert_ptr_equal(erase(i), &items[i]);
     assert_int_equal(map_inner(map->top.root)->kind, MAP_EIGHTEEN);
     happened = false;
     looks = 0;
     step_through(remove_first, NULL, another_goes_on);
     release_small_nodes();
     check_map(map, false);
-    assert_null(look_up(map, 0));
-    assert_int_equal(look_up(map, 1) != NULL, lonely == happened);
-    remove_index(map, 1);
+    assert_null(tested->get(map, 0));
+    assert_int_equal(tested->get(map, 1) != NULL, lonely == happened);
+    erase(1);
     assert_int_equal(map->top.root, 0);
     return happened;
 }

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of values: the cases of all tables of values (values_test.h); entries that readers still
- * see.
+ * Maps of values, beyond the contract of all tables (test_contract.c) and the cases of tables of
+ * values (values_test.h): entries that readers still see.
  *
- * ctest: not-with thread (all but one case have one thread; torture_map has many)
+ * ctest: not-with thread (one thread)
  */
 #include <prudence/map_values.h>
 
-#define VALUES_TABLE       struct prudence_map_values
-#define VALUES_CALL(name)  prudence_map_values_##name
-#define VALUES_BYTES       PRUDENCE_MAP_VALUES_BYTES
-#define VALUES_ATTR        struct prudence_map_values_attr
-#define VALUES_STATS       struct prudence_map_stats
-#define VALUES_GREW(stats) true
-#define VALUES_SORTED      true
-#define VALUES_PUT_DEFERS  true
-#define VALUES_ROUNDS      2000
+#define VALUES_TABLE      struct prudence_map_values
+#define VALUES_CALL(name) prudence_map_values_##name
+#define VALUES_BYTES      PRUDENCE_MAP_VALUES_BYTES
+#define VALUES_ATTR       struct prudence_map_values_attr
+#define VALUES_STATS      struct prudence_map_stats
+#define VALUES_PUT_DEFERS true
 
 static const size_t values_sizes[][2] = {{0, 32},      {8, 32},      {9, 64},         {40, 64},
                                          {41, 128},    {104, 128},   {105, 256},      {232, 256},
@@ -23,46 +20,6 @@ static const size_t values_sizes[][2] = {{0, 32},      {8, 32},      {9, 64},   
                                          {4073, 8192}, {8168, 8192}, {100000, 102400}};
 
 #include "support/values_test.h"
-
-/* ----------------------------------------------------------------------------- beside the model */
-
-static struct test_key key_of(const struct prudence_map_node *node)
-{
-    const struct prudence_map_bytes *string = (const struct prudence_map_bytes *)node;
-    struct test_key key = {.length = 8};
-
-    for (unsigned i = 0; !map_strings && i < 8; i++)
-        key.bytes[i] = (uint8_t)(node->key >> (56 - 8 * i));
-    if (map_strings) {
-        key.length = string->length;
-        memcpy(key.bytes, (const void *)(uintptr_t)node->key, key.length);
-    }
-    return key;
-}
-
-/* Checks keys and values, in their order, and the sum of all memory. */
-static void check_all(struct prudence_map_values *map)
-{
-    struct prudence_map_walk walk;
-    struct prudence_map_node *node = prudence_map_first(&walk, prudence_map_values_nodes(map));
-    uint64_t count = 0;
-
-    for (unsigned i = 0; i < map_key_count; i++) {
-        struct test_key key;
-
-        assert_ptr_equal(get(map, i), model[i]);
-        if (!model[i])
-            continue;
-        assert_non_null(node);
-        key = key_of(node);
-        assert_int_equal(compare_keys(&key, &map_keys[i]), 0);
-        assert_ptr_equal(prudence_map_values_value(node), model[i]);
-        node = prudence_map_next(&walk);
-        count++;
-    }
-    assert_null(node);
-    assert_int_equal(prudence_map_values_count(map), count);
-}
 
 TEST(no_string_is_that_long)
 {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of routes: bad arguments, destruction, statistics, nodes that wait for readers, forks,
- * concurrent updates. */
+/* Tables of routes, beyond the contract of all tables (test_contract.c): bad arguments, statistics,
+ * nodes that wait for readers, concurrent updates. */
 #include "tables/route_room.h"
 #include "tables/route_words.h"
 #include "support/routes_test.h"
 #include "support/threads.h"
 #include "support/stats.h"
-
-#include <unistd.h>
-
 static int add(struct prudence_routes *table, const char *text, uintptr_t value)
 {
     const struct prudence_routes_prefix prefix = prefix_of(text);
@@ -105,41 +102,7 @@ TEST(values_are_whole)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-TEST(a_table_is_destroyed_with_its_prefixes)
-{
-    struct prudence_stats before = stats_now(), after;
-    struct prudence_routes *table;
-
-    for (unsigned family = 0; family < 2; family++) {
-        table = routes_of(family, 1 << 11, NULL);
-        for (unsigned i = 0; i < 5000; i++) {
-            struct prudence_routes_prefix prefix = {.length = 1 + i % 32};
-
-            for (unsigned byte = 0; byte < 4; byte++)
-                prefix.address[byte] = (unsigned char)(i * 2654435761u >> 8 * byte);
-            prefix_trim(&prefix);
-            (void)prudence_routes_add(table, &prefix, 1, NULL);
-        }
-        prudence_read_lock();
-        assert_int_equal(prudence_routes_destroy(table), EDEADLK);
-        prudence_read_unlock();
-        check_trie(table);
-        assert_int_equal(prudence_routes_destroy(table), 0);
-    }
-    prudence_stats(&after);
-    assert_int_equal(after.objects_live, before.objects_live);
-}
-
 /* --------------------------------------------------------------------------------- latent nodes */
-
-static void all_readers_leave(struct prudence_domain *domain)
-{
-    for (unsigned i = 0; i < 4; i++) {
-        prudence_trim();
-        prudence_manual_advance(domain);
-    }
-    prudence_trim();
-}
 
 /* Returns the last node on the way to this prefix, which an update of the prefix replaces. */
 static const struct route_node *last_node(const struct prudence_routes *public,
@@ -366,33 +329,6 @@ TEST(the_next_update_takes_the_spare_node)
 
 /* ------------------------------------------------------------------------------------- the rest */
 
-TEST(a_walk_may_update)
-{
-    struct prudence_routes *table = prudence_routes_create("test", NULL);
-    struct prudence_routes_walk walk;
-    const struct prudence_routes_prefix within = prefix_of("10.0.0.0/15");
-    unsigned found = 0;
-    uintptr_t value;
-
-    for (unsigned i = 0; i < 512; i++) {
-        const struct prudence_routes_prefix prefix = {
-            .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
-            .length = i % 64 ? 22 : 16};
-
-        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i, NULL), 0);
-    }
-    prudence_routes_for_each(&walk, table, &within, value)
-    {
-        assert_int_equal(prudence_routes_erase(table, &walk.prefix, NULL), 0);
-        found++;
-    }
-    assert_int_equal(found, 128);
-    assert_int_equal(prudence_routes_count(table), 384);
-    assert_int_equal(prudence_routes_next(&walk), 0);
-    check_trie(table);
-    assert_int_equal(prudence_routes_destroy(table), 0);
-}
-
 /* Walks pairs. The second of a pair, which the walk has found, is removed, and the first moves
  * up to the place of their common node. */
 TEST(a_walk_does_not_go_back)
@@ -417,29 +353,6 @@ TEST(a_walk_does_not_go_back)
     assert_int_equal(found, 200);
     check_trie(table);
     assert_int_equal(prudence_routes_destroy(table), 0);
-}
-
-TEST(a_child_goes_on)
-{
-    struct prudence_routes *table = prudence_routes_create("test", NULL);
-    pid_t child;
-
-    assert_int_equal(add(table, "10.0.0.0/8", 1), 0);
-    child = fork();
-    assert_int_equal(route(table, "10.1.2.3"), 1);
-    for (unsigned i = 0; i < 3000; i++) {
-        const struct prudence_routes_prefix prefix = {
-            .address = {10, (unsigned char)(i >> 8), (unsigned char)i}, .length = 24};
-
-        assert_int_equal(prudence_routes_add(table, &prefix, 2, NULL), 0);
-    }
-    assert_int_equal(route(table, "10.1.2.3"), 2);
-    assert_int_equal(drop(table, "10.1.2.0/24"), 0);
-    assert_int_equal(route(table, "10.1.2.3"), 1);
-    assert_int_equal(prudence_routes_destroy(table), 0);
-    if (!child)
-        _exit(0);
-    assert_int_equal(status_of(child), 0);
 }
 
 /* ---------------------------------------------------------------------------- beside each other */

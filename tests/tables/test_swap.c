@@ -86,6 +86,7 @@ TEST(bad_input_is_refused)
     begin();
     assert_int_equal(swap(NULL, &old), EINVAL);
     assert_int_equal(swap(&objects[1], NULL), EINVAL);
+    assert_int_equal(swap(&objects[0], &old), EINVAL); /* its own successor */
     assert_int_equal(prudence_swap_transfer(&handle, &objects[1], &old, NULL, NULL, NULL), EINVAL);
     assert_int_equal(prudence_swap_transfer(NULL, &objects[1], &old, transfer, NULL, NULL), EINVAL);
     prudence_read_lock();

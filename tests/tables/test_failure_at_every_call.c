@@ -2,12 +2,12 @@
 /*
  * Any call for memory may fail: a table that cannot be made is not made, a refused insertion has
  * changed nothing, a hash table that cannot be resized continues with its arrays, and an ordered
- * map frees removed nodes. Each run is in a process that has not used the library.
+ * map frees removed nodes (support/every_call.h).
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "tables/route_words.h"
-#include "support/deep.h"
+#include "support/every_call.h"
 #include "support/updates.h"
 #include "support/hash_test.h"
 
@@ -23,34 +23,13 @@
 #define IDS   5000
 #define NAMES 5000
 
-struct plan {
-    void (*use)(void);
-    unsigned first, count; /* the calls that fail */
-    unsigned calls;        /* number of calls */
-};
-
-static struct plan plan;
-
-static void check(bool right)
-{
-    if (!right)
-        abort();
-}
-
-/* Lets all further calls succeed, and counts them. */
-static void end_of_failures(void)
-{
-    plan.calls += memory_calls;
-    memory_fail(UINT32_MAX, 0);
-}
-
 /* Begins the failures. A table that cannot be made is made after them. */
 #define CREATE(table, create)                                                                      \
     do {                                                                                           \
-        memory_fail(plan.first, plan.count);                                                       \
+        failures_begin();                                                                          \
         if (!((table) = (create))) {                                                               \
-            check(errno == ENOMEM);                                                                \
-            end_of_failures();                                                                     \
+            assert_true(errno == ENOMEM);                                                          \
+            failures_end();                                                                        \
             (table) = (create);                                                                    \
         }                                                                                          \
     } while (0)
@@ -62,7 +41,7 @@ static struct item items[ITEMS];
 static void check_items(struct prudence_hash *table, unsigned count)
 {
     for (unsigned i = 0; i < ITEMS; i++)
-        check(look_up(table, hash_mixed(i), i) == (i < count ? &items[i] : NULL));
+        assert_true(look_up(table, hash_mixed(i), i) == (i < count ? &items[i] : NULL));
 }
 
 static void use_hash(void)
@@ -77,16 +56,16 @@ static void use_hash(void)
     }
     check_items(table, ITEMS);
     resized = prudence_hash_resize(table, 1 << 18) == 0;
-    check(resized || hash_stats_of(table).refused > 0);
+    assert_true(resized || hash_stats_of(table).refused > 0);
     check_items(table, ITEMS);
-    end_of_failures();
-    check(prudence_hash_resize(table, 1 << 18) == 0);
-    check(hash_stats_of(table).buckets == 1 << 18);
+    failures_end();
+    assert_true(prudence_hash_resize(table, 1 << 18) == 0);
+    assert_true(hash_stats_of(table).buckets == 1 << 18);
     check_items(table, ITEMS);
     for (unsigned i = ITEMS; i-- > 0;)
-        check(prudence_hash_remove(table, &items[i].node) == 0);
+        assert_true(prudence_hash_remove(table, &items[i].node) == 0);
     check_items(table, 0);
-    check(prudence_hash_destroy(table, NULL, NULL) == 0);
+    assert_true(prudence_hash_destroy(table, NULL, NULL) == 0);
 }
 
 /* ------------------------------------------------------------------------ renames, and no locks
@@ -109,15 +88,15 @@ static void use_renames(void)
     for (unsigned i = 0; i < ITEMS / 20; i++) {
         struct prudence_hash_name *fresh = &names[2 * i + 1];
 
-        check(!prudence_hash_rename(table, &names[2 * i], table, hash_mixed(2 * i + 1), any, fresh,
-                                    fresh));
-        check(prudence_hash_lookup_name(table, hash_mixed(2 * i + 1), any, fresh) == fresh);
+        assert_true(!prudence_hash_rename(table, &names[2 * i], table, hash_mixed(2 * i + 1), any,
+                                          fresh, fresh));
+        assert_true(prudence_hash_lookup_name(table, hash_mixed(2 * i + 1), any, fresh) == fresh);
     }
-    end_of_failures();
-    check(prudence_hash_count(table) == ITEMS / 20);
+    failures_end();
+    assert_true(prudence_hash_count(table) == ITEMS / 20);
     for (unsigned i = 0; i < ITEMS / 20; i++)
-        check(!prudence_hash_remove(table, &names[2 * i + 1].node));
-    check(prudence_hash_destroy(table, NULL, NULL) == 0);
+        assert_true(!prudence_hash_remove(table, &names[2 * i + 1].node));
+    assert_true(prudence_hash_destroy(table, NULL, NULL) == 0);
 }
 
 static void use_lockfree_hash(void)
@@ -129,10 +108,10 @@ static void use_lockfree_hash(void)
 
     CREATE(table, prudence_lockfree_hash_create("test", &attr));
     prudence_lockfree_hash_add_duplicate(table, 1, there);
-    check(prudence_lockfree_hash_replace(table, there, &items[1].node) == 0);
-    check(prudence_lockfree_hash_remove(table, &items[1].node) == 0);
-    end_of_failures();
-    check(prudence_lockfree_hash_destroy(table, NULL, NULL) == 0);
+    assert_true(prudence_lockfree_hash_replace(table, there, &items[1].node) == 0);
+    assert_true(prudence_lockfree_hash_remove(table, &items[1].node) == 0);
+    failures_end();
+    assert_true(prudence_lockfree_hash_destroy(table, NULL, NULL) == 0);
 }
 
 /* -------------------------------------------------------------------------------- tables of ids */
@@ -142,8 +121,8 @@ static char objects[IDS];
 static void check_ids(struct prudence_id_table *table, uint32_t count)
 {
     for (uint32_t i = 0; i < IDS; i++)
-        check(prudence_id_table_lookup(table, i) == (i < count ? &objects[i] : NULL));
-    check(prudence_id_table_count(table) == count);
+        assert_true(prudence_id_table_lookup(table, i) == (i < count ? &objects[i] : NULL));
+    assert_true(prudence_id_table_count(table) == count);
 }
 
 static void use_ids(void)
@@ -156,18 +135,18 @@ static void use_ids(void)
         int error = prudence_id_table_add(table, &objects[i], &id);
 
         if (error) {
-            check(error == ENOMEM);
-            end_of_failures();
+            assert_true(error == ENOMEM);
+            failures_end();
             check_ids(table, i);
             error = prudence_id_table_add(table, &objects[i], &id);
         }
-        check(!error && id == i);
+        assert_true(!error && id == i);
     }
-    end_of_failures();
+    failures_end();
     check_ids(table, IDS);
     for (uint32_t i = 0; i < IDS; i++)
-        check(ids_erase_found(table, i) == &objects[i]);
-    check(prudence_id_table_destroy(table, NULL, NULL) == 0);
+        assert_true(ids_erase_found(table, i) == &objects[i]);
+    assert_true(prudence_id_table_destroy(table, NULL, NULL) == 0);
 }
 
 /* --------------------------------------------------------------------------------------- routes */
@@ -213,9 +192,9 @@ static void check_routes(struct prudence_routes *table, unsigned first, unsigned
 
         count += in;
         if (is_new_route(i))
-            check(prudence_routes_get(table, &prefix) == (in ? 1 + i : 0));
+            assert_true(prudence_routes_get(table, &prefix) == (in ? 1 + i : 0));
     }
-    check(prudence_routes_count(table) == count);
+    assert_true(prudence_routes_count(table) == count);
     check_trie(table);
 }
 
@@ -230,11 +209,11 @@ static void update_route(struct prudence_routes *table, unsigned i, bool adds)
                          : prudence_routes_erase(table, &prefix, &old);
 
         if (!error) {
-            check(adds || old == 1 + i);
+            assert_true(adds || old == 1 + i);
             return;
         }
-        check(error == ENOMEM);
-        end_of_failures();
+        assert_true(error == ENOMEM);
+        failures_end();
         check_routes(table, adds ? 0 : i, adds ? i : ROUTES);
     }
 }
@@ -250,15 +229,15 @@ static void use_routes_of(unsigned family)
         if (is_new_route(i))
             update_route(table, i, true);
     check_routes(table, 0, ROUTES);
-    check(route_words_bits(table->index) == 13 || routes_stats_of(table).refused > 0);
+    assert_true(route_words_bits(table->index) == 13 || routes_stats_of(table).refused > 0);
     if (family == PRUDENCE_ROUTES_IPV6)
-        check(route_words_bits(table->shortcuts) > 9 || routes_stats_of(table).refused > 0);
+        assert_true(route_words_bits(table->shortcuts) > 9 || routes_stats_of(table).refused > 0);
     for (unsigned i = 0; i < ROUTES; i++)
         if (is_new_route(i))
             update_route(table, i, false);
-    end_of_failures();
+    failures_end();
     check_routes(table, 0, 0);
-    check(prudence_routes_destroy(table) == 0);
+    assert_true(prudence_routes_destroy(table) == 0);
 }
 
 static void use_routes(void)
@@ -284,17 +263,17 @@ static void check_names(struct prudence_map *map, unsigned first, unsigned end)
     struct prudence_map_walk walk;
     struct prudence_map_node *node = prudence_map_first(&walk, map);
 
-    check(prudence_map_count(map) == end - first);
+    assert_true(prudence_map_count(map) == end - first);
     for (unsigned i = 0; i < NAMES; i++) {
         bool there = i >= first && i < end;
 
-        check(prudence_map_lookup_bytes(map, paths[i].text, strlen(paths[i].text)) ==
-              (there ? &paths[i].node.node : NULL));
-        check(!there || node == &paths[i].node.node);
+        assert_true(prudence_map_lookup_bytes(map, paths[i].text, strlen(paths[i].text)) ==
+                    (there ? &paths[i].node.node : NULL));
+        assert_true(!there || node == &paths[i].node.node);
         if (there)
             node = prudence_map_next(&walk);
     }
-    check(!node);
+    assert_true(!node);
 }
 
 static void add_name(struct prudence_map *map, struct prudence_map_bytes *node, unsigned before)
@@ -302,12 +281,12 @@ static void add_name(struct prudence_map *map, struct prudence_map_bytes *node, 
     int error = prudence_map_add(map, &node->node, NULL);
 
     if (error) {
-        check(error == ENOMEM);
-        end_of_failures();
+        assert_true(error == ENOMEM);
+        failures_end();
         check_names(map, 0, before);
         error = prudence_map_add(map, &node->node, NULL);
     }
-    check(!error);
+    assert_true(!error);
 }
 
 /* Adds two keys with a prefix so long that memory may suffice for some of the nodes, and not for
@@ -320,11 +299,11 @@ static void add_and_remove_twins(struct prudence_map *map)
     memset(text, 'x', sizeof text);
     for (unsigned i = 0; i < 2; i++)
         prudence_map_set_bytes(&twins[i], text, sizeof text - i);
-    check(!prudence_map_add(map, &twins[0].node, NULL));
+    assert_true(!prudence_map_add(map, &twins[0].node, NULL));
     while (prudence_map_add(map, &twins[1].node, NULL))
-        end_of_failures();
-    check(map_erase_bytes_found(map, text, sizeof text) == &twins[0].node);
-    check(map_erase_bytes_found(map, text, sizeof text - 1) == &twins[1].node);
+        failures_end();
+    assert_true(map_erase_bytes_found(map, text, sizeof text) == &twins[0].node);
+    assert_true(map_erase_bytes_found(map, text, sizeof text - 1) == &twins[1].node);
 }
 
 /* Adds names with long common beginnings, so that an addition needs several nodes. */
@@ -346,22 +325,22 @@ static void use_map(void)
 
     CREATE(map, prudence_map_create("test", &attr));
     add_and_remove_twins(map);
-    check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
+    assert_true(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
     add_names(map);
     check_names(map, 0, NAMES);
-    end_of_failures();
+    failures_end();
     /* There is no memory for smaller nodes; the remaining names are still found. */
     memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < NAMES; i++) {
-        check(map_erase_bytes_found(map, paths[i].text, strlen(paths[i].text)) ==
-              &paths[i].node.node);
+        assert_true(map_erase_bytes_found(map, paths[i].text, strlen(paths[i].text)) ==
+                    &paths[i].node.node);
         if (i % 499 == 0)
             check_names(map, i + 1, NAMES);
     }
     memory_fail(UINT32_MAX, 0);
     check_names(map, NAMES, NAMES);
-    check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
-    check(prudence_map_destroy(map, NULL, NULL) == 0);
+    assert_true(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
+    assert_true(prudence_map_destroy(map, NULL, NULL) == 0);
 }
 
 /* Returns strings for several sizes of entries, one of them with separate pages. Valid until
@@ -380,12 +359,12 @@ static void check_values(struct prudence_map_values *map, unsigned first, unsign
 {
     size_t length;
 
-    check(prudence_map_values_count(map) == end - first);
+    assert_true(prudence_map_values_count(map) == end - first);
     for (unsigned i = 0; i < NAMES / 10; i++) {
         const void *key = value_key(i, &length);
 
-        check(prudence_map_values_get_bytes(map, key, length) ==
-              (i >= first && i < end ? &objects[i] : NULL));
+        assert_true(prudence_map_values_get_bytes(map, key, length) ==
+                    (i >= first && i < end ? &objects[i] : NULL));
     }
 }
 
@@ -396,7 +375,7 @@ static void insert_value(struct prudence_map_values *map, unsigned i)
     const void *key = value_key(i, &length);
 
     while (prudence_map_values_add_bytes(map, key, length, &objects[i], NULL)) {
-        end_of_failures();
+        failures_end();
         check_values(map, 0, i);
         value_key(i, &length);
     }
@@ -410,13 +389,13 @@ static void change_value(struct prudence_map_values *map, unsigned i)
     void *old;
 
     while (prudence_map_values_put_bytes(map, key, length, &objects[IDS - 1], &old)) {
-        end_of_failures();
+        failures_end();
         check_values(map, 0, i + 1);
         value_key(i, &length);
     }
-    check(old == &objects[i]);
+    assert_true(old == &objects[i]);
     while (prudence_map_values_replace_bytes(map, key, length, &objects[IDS - 1], &objects[i]))
-        end_of_failures();
+        failures_end();
 }
 
 static void use_values(void)
@@ -428,23 +407,24 @@ static void use_values(void)
     size_t length;
 
     CREATE(map, prudence_map_values_create("test", &attr));
-    check(prudence_map_values_stats(map, &empty) == 0);
+    assert_true(prudence_map_values_stats(map, &empty) == 0);
     for (unsigned i = 0; i < NAMES / 10; i++) {
         insert_value(map, i);
         change_value(map, i);
     }
-    end_of_failures();
+    failures_end();
     check_values(map, 0, NAMES / 10);
     memory_fail(0, UINT32_MAX); /* erasing needs no memory */
     for (unsigned i = 0; i < NAMES / 10; i++) {
         const void *key = value_key(i, &length);
 
-        check(map_values_erase_bytes_found(map, key, length) == &objects[i]);
+        assert_true(map_values_erase_bytes_found(map, key, length) == &objects[i]);
     }
     memory_fail(UINT32_MAX, 0);
     check_values(map, 0, 0);
-    check(prudence_map_values_stats(map, &stats) == 0 && stats.bytes_live == empty.bytes_live);
-    check(prudence_map_values_destroy(map, NULL, NULL) == 0);
+    assert_true(prudence_map_values_stats(map, &stats) == 0 &&
+                stats.bytes_live == empty.bytes_live);
+    assert_true(prudence_map_values_destroy(map, NULL, NULL) == 0);
 }
 
 /* Does the same in a hash table, where only a new key needs memory. */
@@ -452,12 +432,12 @@ static void check_hash_values(struct prudence_hash_values *table, unsigned first
 {
     size_t length;
 
-    check(prudence_hash_values_count(table) == end - first);
+    assert_true(prudence_hash_values_count(table) == end - first);
     for (unsigned i = 0; i < NAMES / 10; i++) {
         const void *key = value_key(i, &length);
 
-        check(prudence_hash_values_get_bytes(table, key, length) ==
-              (i >= first && i < end ? &objects[i] : NULL));
+        assert_true(prudence_hash_values_get_bytes(table, key, length) ==
+                    (i >= first && i < end ? &objects[i] : NULL));
     }
 }
 
@@ -470,11 +450,11 @@ static void add_hash_value(struct prudence_hash_values *table, unsigned i)
 
     while (i % 2 ? prudence_hash_values_add_bytes(table, key, length, &objects[i], &old)
                  : prudence_hash_values_put_bytes(table, key, length, &objects[i], &old)) {
-        end_of_failures();
+        failures_end();
         check_hash_values(table, 0, i);
         value_key(i, &length);
     }
-    check(!old);
+    assert_true(!old);
 }
 
 static void use_hash_values(void)
@@ -488,88 +468,49 @@ static void use_hash_values(void)
     CREATE(table, prudence_hash_values_create("test", &attr));
     for (unsigned i = 0; i < NAMES / 10; i++)
         add_hash_value(table, i);
-    end_of_failures();
+    failures_end();
     check_hash_values(table, 0, NAMES / 10);
     memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < NAMES / 10; i++) {
         const void *key = value_key(i, &length);
         void *old;
 
-        check(!prudence_hash_values_put_bytes(table, key, length, &objects[IDS - 1], &old));
-        check(old == &objects[i]);
-        check(!prudence_hash_values_replace_bytes(table, key, length, &objects[IDS - 1],
-                                                  &objects[i]));
-        check(hash_values_erase_bytes_found(table, key, length) == &objects[i]);
+        assert_true(!prudence_hash_values_put_bytes(table, key, length, &objects[IDS - 1], &old));
+        assert_true(old == &objects[i]);
+        assert_true(!prudence_hash_values_replace_bytes(table, key, length, &objects[IDS - 1],
+                                                        &objects[i]));
+        assert_true(hash_values_erase_bytes_found(table, key, length) == &objects[i]);
     }
     memory_fail(UINT32_MAX, 0);
     check_hash_values(table, 0, 0);
-    check(prudence_hash_values_stats(table, &stats) == 0 && stats.objects == 0);
-    check(prudence_hash_values_destroy(table, NULL, NULL) == 0);
+    assert_true(prudence_hash_values_stats(table, &stats) == 0 && stats.objects == 0);
+    assert_true(prudence_hash_values_destroy(table, NULL, NULL) == 0);
 }
 
 /* ------------------------------------------------------------------------------------ all calls */
 
-static void scenario(void *argument)
-{
-    plan.use();
-    end_of_failures();
-    memory_succeed();
-    fprintf(stderr, "calls=%u", plan.calls);
-}
-
-struct use {
-    void (*run)(void);
-    unsigned least; /* least expected number of calls */
+static const struct failure_row rows[] = {
+    {"hash", use_hash, NULL, 10, true},
+    {"renames", use_renames, NULL, 10, true},
+    {"hash without locks", use_lockfree_hash, NULL, 2, true},
+    {"ids", use_ids, NULL, 10, true},
+    {"routes", use_routes, NULL, 2, true},
+    {"routes of IPv6", use_routes_of_ipv6, NULL, 2, true},
+    {"map", use_map, NULL, 2, true},
+    {"map of values", use_values, NULL, 2, true},
+    {"hash of values", use_hash_values, NULL, 10, true},
 };
+#define ROWS (sizeof rows / sizeof rows[0])
 
-static void every_call(void **state, unsigned count)
+TEST(one_call_fails)
 {
-    const struct use *use = *state;
-    unsigned calls = UINT32_MAX;
-    char output[4096];
-
-    plan = (struct plan){.use = use->run, .count = count};
-    for (; plan.first < calls; plan.first += plan.first < 12 ? 1 : deep_stride(3)) {
-        const char *found;
-
-        expect_life(scenario, NULL, output, sizeof output);
-        found = strstr(output, "calls=");
-        assert_non_null(found);
-        calls = (unsigned)strtoul(found + 6, NULL, 10);
-    }
-    assert_true(plan.first >= use->least);
-}
-
-static void one_call_fails(void **state)
-{
-    every_call(state, 1);
+    every_call_of(rows, ROWS, 1);
 }
 
 /* Continues until an update is refused, where updates allocate. */
-static void all_calls_fail_from_then_on(void **state)
+TEST(all_calls_fail_from_then_on)
 {
-    every_call(state, UINT32_MAX);
+    every_call_of(rows, ROWS, UINT32_MAX);
 }
 
-static struct use hash = {use_hash, 11}, renames = {use_renames, 11}, ids = {use_ids, 11},
-                  lockfree_hash = {use_lockfree_hash, 3}, routes = {use_routes, 3},
-                  routes_of_ipv6 = {use_routes_of_ipv6, 3}, ordered_map = {use_map, 3},
-                  map_of_values = {use_values, 3}, hash_of_values = {use_hash_values, 11};
-
-#define BOTH(use)                                                                                  \
-    {"one call fails: " #use, one_call_fails, NULL, NULL, &(use)},                                 \
-    {                                                                                              \
-        "all calls fail from then on: " #use, all_calls_fail_from_then_on, NULL, NULL, &(use)      \
-    }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        BOTH(hash),        BOTH(renames),       BOTH(lockfree_hash),
-        BOTH(ids),         BOTH(routes),        BOTH(routes_of_ipv6),
-        BOTH(ordered_map), BOTH(map_of_values), BOTH(hash_of_values),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -125,14 +125,9 @@ static void use_all(void)
 
 static const struct failure_row row = {"short-term memory", use_all, .least = 20};
 
-TEST(one_call_fails)
+TEST(failures_lose_nothing)
 {
-    every_call(&row, 1);
-}
-
-TEST(all_calls_fail_from_then_on)
-{
-    every_call(&row, UINT32_MAX);
+    every_call_of(&row, 1);
 }
 
 SUITE(scm_test_uses(), pin_thread())

@@ -76,10 +76,13 @@ static inline void every_call(const struct failure_row *row, unsigned count)
         fail_msg("%s makes no more than %u calls", row->name, row->least);
 }
 
-static inline void every_call_of(const struct failure_row *rows, size_t row_count, unsigned count)
+/* Lets each call of each row fail alone, and with all that follow. */
+static inline void every_call_of(const struct failure_row *rows, size_t row_count)
 {
-    for (size_t i = 0; i < row_count; i++)
-        every_call(&rows[i], count);
+    for (size_t i = 0; i < row_count; i++) {
+        every_call(&rows[i], 1);
+        every_call(&rows[i], UINT32_MAX);
+    }
 }
 
 #endif /* TESTS_SUPPORT_EVERY_CALL_H */

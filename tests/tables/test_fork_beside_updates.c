@@ -30,12 +30,6 @@ static struct prudence_id_table *ids;
 static struct item items[ITEMS], extra[2];
 static char named[ITEMS];
 
-static void register_reader(void)
-{
-    prudence_read_lock();
-    prudence_read_unlock();
-}
-
 /* ----------------------------------------------------------------------------------- hash table */
 
 static void make_hash(void)
@@ -389,72 +383,36 @@ static void destroy_routes(void)
 
 /* ---------------------------------------------------------------------------------------- forks */
 
-struct path {
-    const char *name;
-    void (*set_up)(void);
-    void (*body)(void); /* run by the other thread, step by step */
-    void (*use)(void);  /* run in the child */
-    void (*tear_down)(void);
-    unsigned places; /* where the process forks */
-};
-
-static int in_child(void *argument)
+static void destroy(const struct fork_path *path)
 {
-    const struct path *path = argument;
-    pid_t grandchild;
-    int status;
-
-    setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
-    path->use();
-    grandchild = fork();
-    if (grandchild == 0) {
-        path->tear_down();
-        _exit(0);
-    }
-    if (waitpid(grandchild, &status, 0) != grandchild || status)
-        return 1;
     path->tear_down();
-    return 42;
-}
-
-static unsigned fork_once(const struct path *path, unsigned before, unsigned inside)
-{
-    struct child_result result;
-    unsigned steps;
-
-    path->set_up();
-    steps = fork_at_step(register_reader, path->body, before, inside, in_child,
-                         (void *)(uintptr_t)path, NULL, &result);
-    if (!child_exited_with(&result, 42))
-        fail_msg("%s, step %u (%u of them inside the fork): status %#x: %s", path->name, steps,
-                 inside, (unsigned)result.status, result.output);
-    path->tear_down();
-    return steps;
 }
 
 enum { UPDATES, RENAMES, OF_MAP };
 
-static const struct path paths[] = {
-    [UPDATES] = {"updates", make_hash, update_hash, use_hash, destroy_hash, 3},
-    [RENAMES] = {"renames", make_names, rename_both, use_names, destroy_names, 40},
-    [OF_MAP] = {"updates of a map", make_map, update_map, use_map, destroy_map, 8},
-    {"updates of a table that grows", make_hash_that_grows, update_hash, use_hash, destroy_hash, 3},
-    {"updates of one that shrinks", make_hash_that_shrinks, update_hash, use_hash, destroy_hash, 3},
-    {"a resize", make_hash, resize_hash, use_hash, destroy_hash, 3},
-    {"updates of values", make_values, update_values, use_values, destroy_values, 3},
-    {"updates of ids", make_ids, update_ids, use_ids, destroy_ids, 3},
-    {"updates of routes", make_routes, update_routes, use_routes, destroy_routes, 2},
+static const struct fork_path rows[] = {
+    [UPDATES] = {"updates", make_hash, NULL, update_hash, NULL, use_hash, destroy_hash, 3},
+    [RENAMES] = {"renames", make_names, NULL, rename_both, NULL, use_names, destroy_names, 40},
+    [OF_MAP] = {"updates of a map", make_map, NULL, update_map, NULL, use_map, destroy_map, 8},
+    {"updates of a table that grows", make_hash_that_grows, NULL, update_hash, NULL, use_hash,
+     destroy_hash, 3},
+    {"updates of one that shrinks", make_hash_that_shrinks, NULL, update_hash, NULL, use_hash,
+     destroy_hash, 3},
+    {"a resize", make_hash, NULL, resize_hash, NULL, use_hash, destroy_hash, 3},
+    {"updates of values", make_values, NULL, update_values, NULL, use_values, destroy_values, 3},
+    {"updates of ids", make_ids, NULL, update_ids, NULL, use_ids, destroy_ids, 3},
+    {"updates of routes", make_routes, NULL, update_routes, NULL, use_routes, destroy_routes, 2},
 };
-#define PATHS (sizeof paths / sizeof paths[0])
+#define ROWS (sizeof rows / sizeof rows[0])
 
 /* Fork waits for the other thread's lock, so that thread finishes its update first. */
 TEST(a_child_finds_whole_tables)
 {
-    for (unsigned i = 0; i < PATHS; i++) {
-        unsigned all = fork_once(&paths[i], STEPS_MOST, 0);
+    for (unsigned i = 0; i < ROWS; i++) {
+        unsigned all = fork_path(&rows[i], STEPS_MOST, 0);
 
-        for (unsigned place = 0; place < paths[i].places; place++)
-            fork_once(&paths[i], all * place / paths[i].places, 0);
+        for (unsigned place = 0; place < rows[i].places; place++)
+            fork_path(&rows[i], all * place / rows[i].places, 0);
     }
 }
 
@@ -463,12 +421,12 @@ TEST(a_child_finds_whole_tables)
 TEST(a_writer_that_was_about_to_begin)
 {
     for (unsigned inside = 1; inside <= 85; inside += 7) {
-        fork_once(&paths[UPDATES], 0, inside);
-        fork_once(&paths[RENAMES], 0, 4 * inside);
+        fork_path(&rows[UPDATES], 0, inside);
+        fork_path(&rows[RENAMES], 0, 4 * inside);
     }
     /* The map counts the writer for six instructions, some two hundred from its beginning. */
     for (unsigned inside = 150; inside <= 230; inside += 6)
-        fork_once(&paths[OF_MAP], 0, inside);
+        fork_path(&rows[OF_MAP], 0, inside);
 }
 
 /* Fork handlers of the program, run in the middle of the fork by the forking thread. */
@@ -531,6 +489,7 @@ int main(void)
 {
     if (prudence_option_set("rseq", "0"))
         return 1;
+    fork_path_uses = destroy;
     pin_thread();
     return suite_run(NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: cost 12
+# ctest: cost 20
 """The misuse matrix: every cell of program_misuse.c, what is caught and when.
 
     test_misuse.py          the test; PRUDENCE_MODELS=deep (make test-long): all sizes, origins and options

@@ -172,7 +172,7 @@ static inline int fork_child(void *unused)
 static inline void fork_by(const struct fork_row *row, const struct fork_way *way)
 {
     unsigned busy = row->busy ? FORK_BUSY : 0, reports;
-    pthread_t threads[FORK_BUSY], other;
+    pthread_t threads[FORK_BUSY], other = 0;
     struct child_result result;
 
     forking.row = row;

@@ -2,7 +2,6 @@
 /* Callbacks run after their grace period, once, in order; barriers, limits, misuse. */
 #define _GNU_SOURCE
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 
@@ -15,6 +14,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 struct object {
     char before[24];
@@ -349,17 +349,6 @@ static void skip_where_threads_cannot_be_counted(void)
 #if defined(__SANITIZE_THREAD__)
     skip();
 #endif
-}
-
-static unsigned threads_now(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    unsigned threads = 0;
-
-    while (readdir(folder))
-        threads++;
-    closedir(folder);
-    return threads - 2;
 }
 
 static int no_thread_before(void *unused)

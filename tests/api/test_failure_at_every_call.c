@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No failure of a call to the page source, metadata or page map may crash the allocator or damage
- * objects: the statistics add up, and in the end every slab goes back. The n-th call fails, for n =
- * 0, 1, ... until the scenario makes fewer calls; alone, with the next two, and with all that
- * follow.
+ * objects: the statistics add up, and in the end every slab goes back (support/every_call.h). A
+ * call fails alone, with the next two, and with all that follow.
  *
  * ctest: inlined-too
  * ctest: small-pages (counts on many small slabs)
  * ctest: not-with thread (one thread)
  */
-#include "support/slab_test.h"
+#include "support/every_call.h"
 
 #define COUNT 700
 
@@ -46,15 +45,15 @@ static void use(struct prudence_cache *cache)
         assert_true(has_pattern(objects[i], 96));
 }
 
-/* Returns whether no call failed. */
-static bool scenario(unsigned first, unsigned count)
+static void cache_lives(void)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .object_cache_bytes = 96 * 64};
+    struct os_pages_stats before, after;
     struct prudence_domain *domain;
     struct prudence_cache *cache = NULL;
-    bool untouched;
 
-    memory_fail(first, count);
+    os_pages_stats(&before);
+    failures_begin();
     domain = prudence_domain_create("failing", PRUDENCE_DOMAIN_MANUAL, NULL);
     attr.domain = domain;
     if (domain)
@@ -64,53 +63,31 @@ static bool scenario(unsigned first, unsigned count)
         assert_int_equal(stats_of(cache).objects_live, held);
         check_books(cache);
     }
-    untouched = memory_calls <= first;
-    if (untouched)
+    failures_end();
+    if (failing.calls <= failing.first)
         assert_int_equal(held, 450);
-    memory_succeed();
     if (cache) {
         free_all(cache, objects, held);
         destroy_empty(cache);
     }
     if (domain)
         assert_int_equal(prudence_domain_destroy(domain), 0);
-    return untouched;
-}
-
-static void every_call(unsigned count, const char *check)
-{
-    struct os_pages_stats before, after;
-    unsigned first = 0;
-
-    assert_int_equal(prudence_option_set("wait_max", "100us"), 0);
-    assert_int_equal(prudence_option_set("check", check), 0);
-    os_pages_stats(&before);
-    while (!scenario(first, count))
-        first++;
-    assert_true(first > 10);
     os_pages_stats(&after);
     assert_int_equal(after.used, before.used);
 }
 
-TEST(one_call_fails)
-{
-    every_call(1, "0");
-}
+static const char *const plain[] = {"wait_max", "100us", NULL};
+static const char *const checked[] = {"wait_max", "100us", "check", "1", NULL};
 
-TEST(three_calls_fail)
-{
-    every_call(3, "0");
-}
+static const struct failure_row rows[] = {
+    {"a cache", cache_lives, plain, 10, false},
+    {"a cache with a state for every object", cache_lives, checked, 10, false},
+};
 
-TEST(all_calls_fail_from_then_on)
+TEST(no_failure_crashes_or_loses_memory)
 {
-    every_call(UINT32_MAX, "0");
-}
-
-TEST(with_a_state_for_every_object)
-{
-    every_call(1, "1");
-    every_call(UINT32_MAX, "1");
+    every_call_of(rows, 2);
+    every_call(&rows[0], 3);
 }
 
 SUITE(pin_thread())

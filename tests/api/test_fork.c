@@ -1,110 +1,81 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork in a multi-threaded process: parent and child both continue, inside and outside sections.
+ * Forks beside readers, first uses of sizes, and busy threads (support/fork_matrix.h). Children
+ * made by _Fork and clone, which skip the fork handlers, are noticed, and reported once if the
+ * parent had threads. Children that share their parent's memory change nothing.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  * ctest: inlined-too
  */
 #define _GNU_SOURCE
 
-#include <dirent.h>
-#include <errno.h>
+#include <sched.h>
+#include <spawn.h>
 
-#include <prudence/prudence.h>
-#include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "support/gp_child.h"
-#include "support/gp_reader.h"
-#include "support/suite.h"
-#include "support/threads.h"
+#include "support/fork_matrix.h"
 #include "support/stats.h"
 
-static struct prudence_cache *cache;
+extern char **environ;
 
-static void use_everything(void)
+/* ----------------------------------------------------------------------------- the thread's own */
+
+static uint64_t *object;
+
+static void enter_section(void)
 {
-    for (unsigned i = 0; i < 2000; i++) {
-        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
-        prudence_free(prudence_malloc(i));
-        prudence_free_deferred(prudence_malloc(i * 40));
-    }
-    prudence_synchronize();
-    prudence_trim();
+    object = prudence_malloc(64);
+    *object = 4711;
+    prudence_read_lock();
 }
 
-static uint64_t readers_now(void)
+/* The section holds up grace periods for longer than the time after which drivers look for threads
+ * that have ended. */
+static int section_lives_on(void)
 {
-    return stats_now().readers;
-}
-
-static int child_uses_everything(void *unused)
-{
-    struct prudence_cache *mine = prudence_cache_create("child's", 300, NULL);
-
-    if (readers_now() > 1)
-        return 1;
-    use_everything();
-    for (unsigned i = 0; i < 1000; i++)
-        prudence_cache_free_deferred(mine, prudence_cache_alloc(mine));
-    return prudence_cache_destroy(mine) ? 2 : 42;
-}
-
-TEST(the_child_forgets_the_readers_of_other_threads)
-{
-    struct prudence_domain *domain = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
-    struct held_reader here = {.domain = NULL}, there = {.domain = domain};
-
-    held_reader_start(&here);
-    held_reader_start(&there);
-    assert_child(child_uses_everything, NULL);
-    held_reader_end(&here);
-    held_reader_end(&there);
-    use_everything();
-    assert_int_equal(prudence_domain_synchronize(domain), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
-}
-
-static int child_of_a_section(void *argument)
-{
-    uint64_t *object = argument;
+    unsigned long long end = now_ns() + 30000000;
     prudence_gp_t cookie;
 
     if (!prudence_read_lock_held())
         return 1;
-    prudence_cache_free_deferred(cache, object); /* unlinked, and this section itself has seen it */
-    for (unsigned i = 0; i < 20000; i++) {
-        uint64_t *other = prudence_cache_alloc(cache);
+    prudence_free_deferred(object); /* unlinked, and this section itself has seen it */
+    while (now_ns() < end) {
+        uint64_t *other = prudence_malloc(64);
 
         if (other == object)
             return 2;
         *other = 0;
-        prudence_cache_free_deferred(cache, other);
+        prudence_free_deferred(other);
+        prudence_gp_poll_state(prudence_gp_start_poll());
     }
     cookie = prudence_gp_start_poll();
     if (prudence_gp_poll_state(cookie) || *object != 4711)
         return 3;
     prudence_read_unlock();
     prudence_synchronize();
-    return prudence_gp_poll_state(cookie) && !prudence_read_lock_held() ? 42 : 4;
+    return !prudence_gp_poll_state(cookie) || prudence_read_lock_held();
 }
 
-TEST(a_section_lives_on_in_parent_and_child)
+static void leave_section(void)
 {
-    uint64_t *object = prudence_cache_alloc(cache);
-    prudence_gp_t cookie;
+    prudence_gp_t cookie = prudence_gp_start_poll();
 
-    *object = 4711;
-    prudence_read_lock();
-    assert_child(child_of_a_section, object);
-    cookie = prudence_gp_start_poll();
     assert_false(prudence_gp_poll_state(cookie));
     prudence_read_unlock();
     assert_true(prudence_gp_poll_state(cookie));
-    prudence_cache_free(cache, object);
+    prudence_free(object);
 }
 
-static int child_online(void *domain)
+static struct prudence_domain *domain;
+
+static void go_online(void)
+{
+    domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    prudence_qsbr_online(domain);
+}
+
+static int is_online(void)
 {
     prudence_gp_t cookie = prudence_domain_start_poll(domain);
 
@@ -114,88 +85,131 @@ static int child_online(void *domain)
     if (!prudence_domain_poll_state(domain, cookie))
         return 2;
     prudence_qsbr_offline(domain);
-    return prudence_domain_synchronize(domain) ? 3 : 42;
+    return prudence_domain_synchronize(domain);
 }
 
-TEST(an_online_thread_is_online_in_the_child)
+static void go_offline(void)
 {
-    struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
-
-    prudence_qsbr_online(domain);
-    assert_child(child_online, domain);
     prudence_qsbr_offline(domain);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static bool stop;
+/* -------------------------------------------------------------------------------- other threads */
 
-static void *keep_busy(void *number)
+static struct held_reader here, there;
+
+static void start_readers(void)
 {
-    unsigned long i = (unsigned long)number;
-
-    for (; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
-        prudence_read_lock();
-        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
-        prudence_read_unlock();
-        prudence_free_deferred(prudence_malloc(i % 5000));
-        if (i % 500 == 0) {
-            struct prudence_cache *short_lived = prudence_cache_create("short-lived", 100, NULL);
-
-            prudence_cache_free_deferred(short_lived, prudence_cache_alloc(short_lived));
-            while (prudence_cache_destroy(short_lived) == EBUSY)
-                ; /* another test checks the effect */
-        }
-    }
-    return NULL;
+    domain = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
+    here.domain = NULL;
+    there.domain = domain;
+    held_reader_start(&here);
+    held_reader_start(&there);
 }
 
-static int child_of_a_busy_process(void *unused)
+/* After _Fork they are dropped when one of them would be waited for. */
+static int readers_are_gone(void)
 {
-    use_everything();
-    return 42;
+    prudence_synchronize();
+    return stats_now().readers > 1 || prudence_domain_synchronize(domain);
 }
 
-TEST(many_forks_of_a_busy_process)
+static void end_readers(void)
 {
-    pthread_t threads[3];
-
-    for (uintptr_t i = 0; i < 3; i++)
-        pthread_create(&threads[i], NULL, keep_busy, (void *)(i * 100));
-    for (unsigned i = 0; i < 120; i++) {
-        if (i % 3 == 0)
-            prudence_read_lock();
-        if (i % 3 == 0) {
-            pid_t child = fork();
-            int status;
-
-            if (child == 0) {
-                alarm(CHILD_PATIENCE);
-                prudence_read_unlock();
-                use_everything();
-                _exit(42);
-            }
-            prudence_read_unlock();
-            waitpid(child, &status, 0);
-            assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
-        } else {
-            assert_child(child_of_a_busy_process, NULL);
-        }
-    }
-    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-    threads_join(threads, 3);
-    use_everything();
+    held_reader_end(&here);
+    held_reader_end(&there);
+    prudence_synchronize();
+    assert_int_equal(prudence_domain_synchronize(domain), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static unsigned threads_now(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    unsigned threads = 0;
+static const struct {
+    size_t here, in_child;
+} sizes[] = {{1000, 1000}, {3000, 5000}, {100000, 200000}};
+static unsigned size;
+static __thread bool makes_first;
 
-    while (readdir(tasks))
-        threads++;
-    closedir(tasks);
-    return threads - 2; /* . and .. */
+/* Runs while the maker is half way through making a cache. Fork may wait for the maker. */
+static bool let_main_fork(void)
+{
+    if (makes_first)
+        fork_reach_with_lock();
+    makes_first = false;
+    return false;
 }
+
+static void *make_first_of_size(void *unused)
+{
+    makes_first = true;
+    os_memory_fails = let_main_fork;
+    prudence_free(prudence_malloc(sizes[size].here));
+    return unused;
+}
+
+static int size_is_made(void)
+{
+    os_memory_fails = NULL;
+    prudence_free(prudence_malloc(sizes[size].in_child));
+    return 0;
+}
+
+static void next_size(void)
+{
+    os_memory_fails = NULL;
+    size++;
+}
+
+static void read_and_make_caches(void)
+{
+    static unsigned turn; /* atomic */
+    unsigned i = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
+    struct prudence_cache *cache = prudence_cache_create("short-lived", 100, NULL);
+
+    prudence_read_lock();
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    prudence_read_unlock();
+    prudence_free_deferred(prudence_malloc(i % 5000));
+    while (prudence_cache_destroy(cache) == EBUSY)
+        ; /* another test checks the effect */
+}
+
+/* ----------------------------------------------------------------------------------- the matrix */
+
+static const struct fork_row first = {"a section of a process with one thread",
+                                      enter_section,
+                                      NULL,
+                                      NULL,
+                                      section_lives_on,
+                                      leave_section,
+                                      FORK_ALSO_BARE};
+
+/* Where there never was another thread, nothing can be lost, and nothing is reported. */
+TEST_FIRST(a_process_of_one_thread)
+{
+    fork_matrix(&first, 1);
+}
+
+static const struct fork_row rows[] = {
+    {"the first object of a size", .other = make_first_of_size, .in_child = size_is_made,
+     .tear_down = next_size, .flags = FORK_ONCE},
+    {"the first object of another size", .other = make_first_of_size, .in_child = size_is_made,
+     .tear_down = next_size, .flags = FORK_ONCE},
+    {"the first large block", .other = make_first_of_size, .in_child = size_is_made,
+     .tear_down = next_size, .flags = FORK_ONCE},
+    {"a section", enter_section, .in_child = section_lives_on, .tear_down = leave_section,
+     .flags = FORK_ALSO_BARE},
+    {"a thread that is online", go_online, .in_child = is_online, .tear_down = go_offline},
+    {"readers", start_readers, .in_child = readers_are_gone, .tear_down = end_readers,
+     .flags = FORK_ALSO_BARE},
+    {"busy threads", .busy = read_and_make_caches},
+};
+
+TEST(beside_other_threads)
+{
+    fork_matrix(rows, sizeof rows / sizeof rows[0]);
+}
+
+/* ------------------------------------------------------------------------------ the idle helper */
 
 /* fork does not copy the helper; a child starts one. */
 static int child_with_background(void *unused)
@@ -210,10 +224,8 @@ static int child_with_background(void *unused)
     }
     for (unsigned i = 0; i < 100 && threads_now() < 2; i++)
         pause_ms(10);
-#if !defined(__SANITIZE_THREAD__) /* ThreadSanitizer has a thread of its own */
     if (threads_now() != 2)
         return 2; /* the child lacks a helper */
-#endif
     return prudence_cache_destroy(large) ? 1 : 42;
 }
 
@@ -226,10 +238,108 @@ TEST(the_idle_helper_starts_anew_in_the_child)
     prudence_option_set("background", "0");
 }
 
-static int set_up(void **state)
+/* ----------------------------------------------------------------- without the handlers of fork */
+
+static int allocate_only(void *unused)
 {
-    cache = prudence_cache_create("forked", 128, NULL);
-    return cache == NULL;
+    for (unsigned i = 1; i < 100; i++)
+        prudence_free(prudence_malloc(i));
+    return 42;
 }
 
-SUITE_BETWEEN(set_up, NULL)
+TEST(what_is_safe_is_not_reported)
+{
+    struct child_result result;
+
+    child_run_by(_Fork, allocate_only, NULL, &result);
+    assert_child_result(&result);
+    assert_false(child_said(&result, FORK_NOTICED));
+}
+
+#ifdef __GLIBC__ /* whose mutexes name their holders */
+
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_PAGES);
+
+static void *hold(void *unused)
+{
+    os_lock_take(&lock);
+    fork_reach();
+    os_lock_release(&lock);
+    return unused;
+}
+
+static int take_lock(void *unused)
+{
+    os_lock_take(&lock);
+    return 1;
+}
+
+TEST(a_lock_whose_holder_is_not_there)
+{
+    struct child_result result;
+    pthread_t thread;
+
+    fork_no_other();
+    thread = thread_start(hold, NULL);
+    fork_await();
+    child_run_by(_Fork, take_lock, NULL, &result);
+    sem_post(&fork_may_go_on);
+    threads_join(&thread, 1);
+    assert_true(child_died(&result));
+    assert_true(child_said(&result, "a lock of the library is held by thread"));
+}
+
+#endif
+
+/* ------------------------------------------------------------------------------ shared memory */
+
+static int in_shared_memory(void *unused)
+{
+    os_copy_check();
+    _exit(os_copy_made ? 1 : 42);
+}
+
+static pid_t by_vfork(void)
+{
+    pid_t child = vfork();
+
+    if (child == 0)
+        _exit(in_shared_memory(NULL));
+    return child;
+}
+
+static pid_t by_clone_vm(void)
+{
+    static char stack[65536] __attribute__((aligned(64)));
+
+    return clone(in_shared_memory, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+}
+
+static pid_t by_spawn(void)
+{
+    char *arguments[] = {"sh", "-c", "exit 42", NULL};
+    pid_t child = -1;
+
+    posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ);
+    return child;
+}
+
+TEST(children_that_share_memory_change_nothing)
+{
+    pid_t (*const makes[])(void) = {by_vfork, by_clone_vm, by_spawn};
+    uint64_t before = stats_now().readers;
+
+    for (unsigned i = 0; i < sizeof makes / sizeof makes[0]; i++) {
+        int status;
+
+        enter_section();
+        assert_true(waitpid(makes[i](), &status, 0) > 0);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+        assert_true(prudence_read_lock_held());
+        leave_section();
+    }
+    assert_int_equal(stats_now().readers, before);
+    assert_false(os_copy_made);
+}
+
+SUITE(prudence_read_lock(), prudence_read_unlock()) /* the thread is registered */

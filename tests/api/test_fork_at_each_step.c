@@ -40,27 +40,11 @@
 #define MIB        ((size_t)1 << 20)
 #define BLOCK      (MIB / 5)
 
-struct path {
-    const char *name;
-    void (*set_up)(void);
-    void (*enter)(void);   /* run by the other thread at full speed */
-    void (*body)(void);    /* run by the other thread step by step */
-    void (*let_end)(void); /* run by this thread, in parent and child, to end the body's wait */
-    int (*in_child)(void); /* returns 0 if all is well */
-    void (*tear_down)(void);
-};
-
 static struct prudence_cache *cache;
 static struct prudence_domain *domain;
 static void *objects[OBJECTS];
 static bool in_section;
 static unsigned turn;
-
-static void register_reader(void)
-{
-    prudence_read_lock();
-    prudence_read_unlock();
-}
 
 static void enter_section(void)
 {
@@ -134,13 +118,8 @@ static void trim(void)
 /* Makes the page source, or the metadata, refuse one of the first calls. */
 static void refuse_one(void)
 {
+    fork_path_enter();
     memory_fail(turn, 1);
-}
-
-static void register_reader_and_refuse(void)
-{
-    register_reader();
-    refuse_one();
 }
 
 static void grow_where_refused(void)
@@ -149,12 +128,6 @@ static void grow_where_refused(void)
 
     if (object)
         prudence_cache_free(cache, object);
-}
-
-static int succeed_in_child(void)
-{
-    memory_succeed();
-    return 0;
 }
 
 static void succeed_and_destroy(void)
@@ -184,15 +157,12 @@ static void make_constructed_cache(void)
     cache = prudence_cache_create("constructed", sizeof(struct thing), &attr);
 }
 
-static int all_are_constructed(void)
+static void all_are_constructed(void)
 {
-    for (unsigned i = 0; i < OBJECTS; i++) {
-        objects[i] = prudence_cache_alloc(cache);
-        if (((struct thing *)objects[i])->made != MAGIC)
-            return 1;
-    }
+    allocate_all(cache, objects, OBJECTS);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        assert_int_equal(((struct thing *)objects[i])->made, MAGIC);
     free_all(cache, objects, OBJECTS);
-    return 0;
 }
 
 static unsigned destroyed;
@@ -227,9 +197,10 @@ static void barrier_of_cache(void)
 }
 
 /* A destructor that had begun counts as done. */
-static int all_are_destroyed(void)
+static void all_are_destroyed(void)
 {
-    return prudence_cache_barrier(cache) || destroyed > OBJECTS || destroyed + 1 < OBJECTS;
+    barrier_of_cache();
+    assert_in_range(destroyed, OBJECTS - 1, OBJECTS);
 }
 
 static void make_destructed_cache_in_section(void)
@@ -276,11 +247,11 @@ static void be_worker(void)
         ;
 }
 
-static int all_have_run(void)
+static void all_have_run(void)
 {
     callback_barrier(queue);
     callback_barrier(domain->callbacks);
-    return ran > OBJECTS || ran + 1 < OBJECTS;
+    assert_in_range(ran, OBJECTS - 1, OBJECTS);
 }
 
 static void release_callbacks(void)
@@ -419,17 +390,15 @@ static void reach_limit(void)
 }
 
 /* Its section is over, so nothing holds up grace periods. */
-static int limit_holds_nobody(void)
+static void limit_holds_nobody(void)
 {
     for (unsigned i = 0; i < 800; i++) {
         void *object = prudence_cache_alloc(cache);
 
-        if (!object)
-            return 1;
+        assert_non_null(object);
         prudence_cache_free_deferred(cache, object);
     }
     option("limit", "0");
-    return 0;
 }
 
 #define BLOCKS_OF 4
@@ -449,22 +418,19 @@ static void use_block(void)
 }
 
 /* Another thread's request no longer counts, unless it had been granted. */
-static int one_fits(void)
+static void one_fits(void)
 {
     void *block = prudence_malloc(BLOCK), *others[BLOCKS_OF];
     unsigned more = 0;
 
-    if (!block)
-        return 1;
+    assert_non_null(block);
     while (more < BLOCKS_OF && (others[more] = prudence_malloc(BLOCK)))
         more++;
-    if (more > 1)
-        return 2;
+    assert_true(more <= 1);
     while (more)
         prudence_free(others[--more]);
     prudence_free(block);
     option("limit", "0");
-    return 0;
 }
 
 static void no_limit_of_blocks(void)
@@ -519,13 +485,8 @@ static void make_and_use_cache(void)
     prudence_synchronize();
 }
 
-static int forget_cache(void)
-{
-    cache = NULL; /* it may be half made, or half destroyed */
-    return 0;
-}
-
-static void no_cache(void)
+/* In the child it may be half made, or half destroyed. */
+static void forget_cache(void)
 {
     cache = NULL;
 }
@@ -543,20 +504,20 @@ static void make_cold_cache(void)
 
 /* The cache is cold or warm, and becomes warm if it is used. The object of the other thread may
  * stay live, in a slab of the common cache. */
-static int cold_or_warm_is_used(void)
+static void cold_or_warm_is_used(void)
 {
     void *things[OBJECTS];
 
-    if (cache_is_destroyed(cache))
-        return 3;
+    assert_false(cache_is_destroyed(cache));
     allocate_all(cache, things, OBJECTS);
     free_all(cache, things, OBJECTS / 2);
     defer_all(cache, things + OBJECTS / 2, OBJECTS - OBJECTS / 2);
     for (unsigned i = 0; i < 2 * COLD_ROUND; i++)
         allocate_and_free();
-    if (cache_is_cold(cache) || prudence_cache_barrier(cache) || stats_of(cache).objects_live > 1)
-        return 4;
-    return forget_cache();
+    assert_false(cache_is_cold(cache));
+    barrier_of_cache();
+    assert_true(stats_of(cache).objects_live <= 1);
+    forget_cache();
 }
 
 static void create_and_destroy_domain(void)
@@ -606,7 +567,7 @@ static void leave_domain(void)
 
 static void enter_short_term(void)
 {
-    register_reader();
+    fork_path_enter();
     scm_register_thread();
     prudence_free(scm_malloc(40));
 }
@@ -677,116 +638,13 @@ static void use_everything(void)
     prudence_trim();
 }
 
-static int live_on(void *argument)
+static void live_on(const struct fork_path *path)
 {
-    const struct path *path = argument;
-    pid_t grandchild;
-    int status;
-
-    setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
-    if (path->let_end)
-        path->let_end();
-    if (path->in_child && path->in_child())
-        return 1;
     use_everything();
     if (cache && cache->object_size >= sizeof(struct thing))
         use_cache();
     else if (cache)
         check_books(cache);
-    grandchild = fork();
-    if (grandchild == 0) {
-        use_everything();
-        _exit(0);
-    }
-    return waitpid(grandchild, &status, 0) == grandchild && status == 0 ? 42 : 2;
-}
-
-static unsigned fork_once(const struct path *path, unsigned before, unsigned inside)
-{
-    struct child_result result;
-    unsigned steps;
-
-    if (path->set_up)
-        path->set_up();
-    steps = fork_at_step(path->enter ? path->enter : register_reader, path->body, before, inside,
-                         live_on, (void *)(uintptr_t)path, path->let_end, &result);
-    if (!child_exited_with(&result, 42))
-        fail_msg("%s, step %u (%u of them inside the fork): status %#x: %s", path->name, steps,
-                 inside, (unsigned)result.status, result.output);
-    if (path->tear_down)
-        path->tear_down();
-    return steps;
-}
-
-/* Forks at places of the path up to its end, and also where it waits for this thread. A fork
- * past the end tells how long the path is. */
-static void fork_at_places(const struct path *path)
-{
-    unsigned all = fork_once(path, STEPS_MOST, 0);
-
-    for (turn = 0; turn < PLACES; turn++)
-        fork_once(path, all * turn / PLACES, turn % 2 ? INSIDE : 0);
-    turn = 0;
-    if (path->let_end)
-        fork_once(path, FORK_ASLEEP, 0);
-}
-
-static void fork_at_all(const struct path *paths, unsigned count_of_paths)
-{
-    for (unsigned i = 0; i < count_of_paths; i++)
-        fork_at_places(&paths[i]);
-}
-
-#define FORK_AT_ALL(paths) fork_at_all(paths, sizeof(paths) / sizeof(paths)[0])
-
-TEST(while_callbacks_are_at_work)
-{
-    static const struct path paths[] = {
-        {.name = "callbacks run",
-         .set_up = push_callbacks,
-         .body = be_worker,
-         .in_child = all_have_run,
-         .tear_down = end_callbacks},
-        {.name = "callbacks move",
-         .set_up = push_callbacks_to_move,
-         .body = move_callbacks,
-         .in_child = all_have_run,
-         .tear_down = run_moved},
-        {.name = "a barrier waits",
-         .set_up = barrier_in_section,
-         .body = barrier_of_domain,
-         .let_end = let_barrier_end,
-         .in_child = all_have_run,
-         .tear_down = release_callbacks},
-    };
-
-    FORK_AT_ALL(paths);
-}
-
-TEST(while_memory_comes_and_goes)
-{
-    static const struct path paths[] = {
-        {.name = "a cache grows",
-         .set_up = make_cache,
-         .body = allocate_and_free,
-         .tear_down = destroy_cache},
-        {.name = "refill, flush, batches",
-         .set_up = make_and_fill_cache,
-         .body = defer_and_settle,
-         .tear_down = destroy_cache},
-        {.name = "large blocks", .body = use_large_blocks},
-        {.name = "metadata", .body = use_metadata},
-        {.name = "trim", .set_up = make_and_fill_cache, .body = trim, .tear_down = destroy_cache},
-        {.name = "memory is refused",
-         .set_up = make_cache,
-         .enter = register_reader_and_refuse,
-         .body = grow_where_refused,
-         .in_child = succeed_in_child,
-         .tear_down = succeed_and_destroy},
-        {.name = "short-term memory expires", .enter = enter_short_term, .body = refresh_and_tick},
-    };
-
-    FORK_AT_ALL(paths);
 }
 
 /* --------------------------------------------------------------------------- retired objects */
@@ -804,109 +662,82 @@ static void retire_and_reclaim(void)
     prudence_hazard_reclaim();
 }
 
-static int none_waits(void)
+static void none_waits(void)
 {
-    return prudence_hazard_reclaim() != 0;
+    assert_int_equal(prudence_hazard_reclaim(), 0);
+}
+
+/* ----------------------------------------------------------------------------------- the matrix */
+
+static const struct fork_path rows[] = {
+    {"callbacks run", .set_up = push_callbacks, .body = be_worker, .in_child = all_have_run,
+     .tear_down = end_callbacks},
+    {"callbacks move", .set_up = push_callbacks_to_move, .body = move_callbacks,
+     .in_child = all_have_run, .tear_down = run_moved},
+    {"a barrier waits", .set_up = barrier_in_section, .body = barrier_of_domain,
+     .let_end = let_barrier_end, .in_child = all_have_run, .tear_down = release_callbacks},
+    {"a cache grows", .set_up = make_cache, .body = allocate_and_free, .tear_down = destroy_cache},
+    {"refill, flush, batches", .set_up = make_and_fill_cache, .body = defer_and_settle,
+     .tear_down = destroy_cache},
+    {"large blocks", .body = use_large_blocks},
+    {"metadata", .body = use_metadata},
+    {"trim", .set_up = make_and_fill_cache, .body = trim, .tear_down = destroy_cache},
+    {"memory is refused", .set_up = make_cache, .enter = refuse_one, .body = grow_where_refused,
+     .in_child = memory_succeed, .tear_down = succeed_and_destroy},
+    {"short-term memory expires", .enter = enter_short_term, .body = refresh_and_tick},
+    {"latent_limit", .set_up = reach_latent_limit, .body = defer_one, .let_end = leave_section,
+     .tear_down = no_limits},
+    {"limit, and everything is latent", .set_up = reach_limit, .body = defer_one,
+     .let_end = leave_section, .in_child = limit_holds_nobody, .tear_down = no_limits},
+    {"limit, of large blocks", .set_up = limit_to_two_blocks, .body = use_block,
+     .in_child = one_fits, .tear_down = no_limit_of_blocks},
+    {"synchronize", .set_up = enter_section, .body = synchronize, .let_end = leave_section},
+    {"a cache comes", .set_up = forget_cache, .body = make_cache, .in_child = forget_cache,
+     .tear_down = destroy_cache},
+    {"a cache goes", .set_up = make_and_use_cache, .body = destroy_cache, .in_child = forget_cache},
+    {"a cold cache becomes warm", .set_up = make_cold_cache, .body = allocate_and_free,
+     .in_child = cold_or_warm_is_used, .tear_down = destroy_cache},
+    {"a domain comes and goes", .body = create_and_destroy_domain},
+    {"a visited domain goes", .set_up = visit_domain, .body = destroy_visited,
+     .let_end = leave_domain},
+    {"pre-flush", .set_up = fill_for_preflush, .body = be_helper, .tear_down = end_preflush},
+    /* from here on there is a worker */
+    {"a constructor", .set_up = make_constructed_cache, .body = allocate_and_free,
+     .in_child = all_are_constructed, .tear_down = destroy_cache},
+    {"a destructor", .set_up = make_destructed_cache, .body = barrier_of_cache,
+     .in_child = all_are_destroyed, .tear_down = destroy_cache},
+    {"a barrier of destructors", .set_up = make_destructed_cache_in_section,
+     .body = barrier_of_cache, .let_end = leave_section, .in_child = all_are_destroyed,
+     .tear_down = destroy_cache},
+};
+
+/* Forks at places of the path up to its end, and also where it waits for this thread. A fork past
+ * the end tells how long the path is. */
+static void fork_at_places(const struct fork_path *path)
+{
+    unsigned all = fork_path(path, STEPS_MOST, 0);
+
+    for (turn = 0; turn < PLACES; turn++)
+        fork_path(path, all * turn / PLACES, turn % 2 ? INSIDE : 0);
+    turn = 0;
+    if (path->let_end)
+        fork_path(path, FORK_ASLEEP, 0);
 }
 
 TEST(while_retired_objects_are_looked_for)
 {
-    static const struct path path = {
+    static const struct fork_path path = {
         .name = "objects are retired", .body = retire_and_reclaim, .in_child = none_waits};
-    unsigned all = fork_once(&path, STEPS_MOST, 0);
+    unsigned all = fork_path(&path, STEPS_MOST, 0);
 
     for (unsigned before = 0; before <= all; before += all / 50)
-        fork_once(&path, before, before % 2 ? INSIDE : 0);
+        fork_path(&path, before, before % 2 ? INSIDE : 0);
 }
 
-TEST(while_somebody_waits_for_memory)
+TEST(while_others_are_at_a_step)
 {
-    static const struct path paths[] = {
-        {.name = "latent_limit",
-         .set_up = reach_latent_limit,
-         .body = defer_one,
-         .let_end = leave_section,
-         .tear_down = no_limits},
-        {.name = "limit, and everything is latent",
-         .set_up = reach_limit,
-         .body = defer_one,
-         .let_end = leave_section,
-         .in_child = limit_holds_nobody,
-         .tear_down = no_limits},
-        {.name = "limit, of large blocks",
-         .set_up = limit_to_two_blocks,
-         .body = use_block,
-         .in_child = one_fits,
-         .tear_down = no_limit_of_blocks},
-        {.name = "synchronize",
-         .set_up = enter_section,
-         .body = synchronize,
-         .let_end = leave_section},
-    };
-
-    FORK_AT_ALL(paths);
-}
-
-TEST(while_caches_and_domains_come_and_go)
-{
-    static const struct path paths[] = {
-        {.name = "a cache comes",
-         .set_up = no_cache,
-         .body = make_cache,
-         .in_child = forget_cache,
-         .tear_down = destroy_cache},
-        {.name = "a cache goes",
-         .set_up = make_and_use_cache,
-         .body = destroy_cache,
-         .in_child = forget_cache},
-        {.name = "a cold cache becomes warm",
-         .set_up = make_cold_cache,
-         .body = allocate_and_free,
-         .in_child = cold_or_warm_is_used,
-         .tear_down = destroy_cache},
-        {.name = "a domain comes and goes", .body = create_and_destroy_domain},
-        {.name = "a visited domain goes",
-         .set_up = visit_domain,
-         .body = destroy_visited,
-         .let_end = leave_domain},
-    };
-
-    FORK_AT_ALL(paths);
-}
-
-TEST(while_the_helper_has_a_transfer_batch)
-{
-    static const struct path path = {.name = "pre-flush",
-                                     .set_up = fill_for_preflush,
-                                     .body = be_helper,
-                                     .tear_down = end_preflush};
-
-    fork_at_places(&path);
-}
-
-/* Runs last, because from now on there is a worker. */
-TEST(while_objects_are_made_and_destroyed)
-{
-    static const struct path paths[] = {
-        {.name = "a constructor",
-         .set_up = make_constructed_cache,
-         .body = allocate_and_free,
-         .in_child = all_are_constructed,
-         .tear_down = destroy_cache},
-        {.name = "a destructor",
-         .set_up = make_destructed_cache,
-         .body = barrier_of_cache,
-         .in_child = all_are_destroyed,
-         .tear_down = destroy_cache},
-        {.name = "a barrier of destructors",
-         .set_up = make_destructed_cache_in_section,
-         .body = barrier_of_cache,
-         .let_end = leave_section,
-         .in_child = all_are_destroyed,
-         .tear_down = destroy_cache},
-    };
-
-    FORK_AT_ALL(paths);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        fork_at_places(&rows[i]);
 }
 
 /* ------------------------------------------------------- what begins while a fork is under way */
@@ -916,35 +747,31 @@ TEST(while_objects_are_made_and_destroyed)
  * wait for that thread. */
 TEST(a_carrier_that_was_about_to_begin)
 {
-    static const struct path path = {.name = "a carrier begins", .body = carry};
-    unsigned all = fork_once(&path, STEPS_MOST, 0); /* more than it takes to begin */
+    static const struct fork_path path = {"a carrier begins", .body = carry};
+    unsigned all = fork_path(&path, STEPS_MOST, 0); /* more than it takes to begin */
 
     for (unsigned inside = 1; inside <= all; inside++)
-        fork_once(&path, 0, inside);
+        fork_path(&path, 0, inside);
 }
 
 TEST(a_helper_that_was_about_to_begin)
 {
-    static const struct path path = {.name = "the helper begins",
-                                     .set_up = fill_for_preflush,
-                                     .body = be_helper,
-                                     .tear_down = end_preflush};
+    static const struct fork_path path = {"the helper begins", .set_up = fill_for_preflush,
+                                          .body = be_helper, .tear_down = end_preflush};
 
     for (unsigned inside = 1; inside <= 160; inside += 3)
-        fork_once(&path, 0, inside);
+        fork_path(&path, 0, inside);
 }
 
 /* The forking thread was the runner before; the next one has not yet stored its id. */
 TEST(a_runner_that_was_about_to_begin)
 {
-    static const struct path path = {.name = "a runner begins",
-                                     .set_up = push_callbacks_and_run_them,
-                                     .body = become_runner,
-                                     .in_child = all_have_run,
-                                     .tear_down = end_callbacks};
+    static const struct fork_path path = {"a runner begins", .set_up = push_callbacks_and_run_them,
+                                          .body = become_runner, .in_child = all_have_run,
+                                          .tear_down = end_callbacks};
 
     for (unsigned before = 0; before <= 30; before++)
-        fork_once(&path, before, 0);
+        fork_path(&path, before, 0);
 }
 
 BEFORE_CONSTRUCTORS(fork_at_step_start);
@@ -953,6 +780,7 @@ int main(void)
 {
     if (prudence_option_set("rseq", "0"))
         return 1;
+    fork_path_uses = live_on;
     pin_thread();
     return suite_run(NULL, NULL);
 }

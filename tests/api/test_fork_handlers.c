@@ -6,26 +6,13 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include "support/suite.h"
-
 #include <assert.h>
-#include <errno.h>
-#include <time.h>
 
-#include <prudence/call.h>
-#include <prudence/prudence.h>
-#include <prudence/rcu.h>
-#include <prudence/stats.h>
 #include <prudence/urcu-compat.h>
 
 #include "heap/nested.h"
 #include "support/before_constructors.h"
-#include "support/gp_child.h"
-#include "support/threads.h"
+#include "support/fork_matrix.h"
 
 /* For each handler, the block that it allocated in this fork, and the number of runs. */
 static struct {
@@ -105,6 +92,7 @@ static void early_prepare_handler(void)
         return;
     use(&early_prepare.object);
     early_prepare.calls++;
+    round_number++;
     if (round_number == 1) {
         struct prudence_cache *new = prudence_cache_create("in a handler", 200, NULL);
 
@@ -126,87 +114,65 @@ static void register_early(void)
 /* Runs before any constructor. */
 BEFORE_CONSTRUCTORS(register_early);
 
-static bool stop;
-
-static void *keep_busy(void *number)
+static void keep_busy(void)
 {
-    unsigned long i = (unsigned long)number;
-    struct prudence_cache *new;
+    static unsigned long turn; /* atomic */
+    unsigned long i = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
+    struct prudence_cache *new = __atomic_load_n(&made_by_handler, __ATOMIC_ACQUIRE);
 
-    for (; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) {
-        prudence_free_deferred(prudence_malloc(i % 5000));
-        prudence_free(prudence_malloc(i * 7 % 50000));
-        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
-        new = __atomic_load_n(&made_by_handler, __ATOMIC_ACQUIRE);
-        if (new)
-            prudence_cache_free_deferred(new, prudence_cache_alloc(new));
-    }
-    return NULL;
+    prudence_free_deferred(prudence_malloc(i % 5000));
+    prudence_free(prudence_malloc(i * 7 % 50000));
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    if (new)
+        prudence_cache_free_deferred(new, prudence_cache_alloc(new));
 }
 
-static int child_of_handlers(unsigned number)
+static void arm(void)
 {
-    if (early_child.calls != number || late_child.calls != number)
-        return 1;
-    for (unsigned i = 0; i < 100; i++)
-        prudence_free_deferred(prudence_malloc(i * 40));
-    prudence_synchronize();
-    prudence_trim();
-    if (prudence_barrier() || ran != (round_number >= 2))
-        return 2;
-    return 42;
-}
+    struct prudence_cache_attr attr = {
+        .size = sizeof attr, .flags = PRUDENCE_CACHE_DESTRUCT_SOON, .destructor = note_destructor};
 
-static void fork_once(unsigned number)
-{
-    pid_t child;
-    int status;
-
-    round_number = number;
-    child = fork();
-    if (child == 0) {
-        alarm(CHILD_PATIENCE);
-        _exit(child_of_handlers(1));
-    }
-    assert_true(child > 0);
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 42);
-    assert_int_equal(early_prepare.calls, number);
-    assert_int_equal(early_parent.calls, number);
-    assert_int_equal(late_prepare.calls, number);
-    assert_int_equal(late_parent.calls, number);
-}
-
-#define FORKS       100
-#define FORKS_LEAST 10 /* enough where a fork takes a second, as in an emulated guest */
-#define SECONDS     20
-
-TEST(handlers_may_allocate)
-{
-    pthread_t threads[3];
-    time_t end = time(NULL) + SECONDS;
-
-    alarm(SECONDS + 2 * CHILD_PATIENCE);
-    for (uintptr_t i = 0; i < 3; i++)
-        pthread_create(&threads[i], NULL, keep_busy, (void *)(i * 100));
+    destructs = prudence_cache_create("destructs", 128, &attr);
+    /* from now on there is a queue, and a thread that runs the callbacks */
+    prudence_call(&head, note_call);
+    prudence_barrier();
+    ran = round_number = 0;
+    cache = prudence_cache_create("forked", 128, NULL);
+    early_prepare.calls = early_parent.calls = late_prepare.calls = late_parent.calls = 0;
     armed = true;
-    for (unsigned number = 1; number <= FORKS && (number <= FORKS_LEAST || time(NULL) < end);
-         number++)
-        fork_once(number);
+}
+
+static int handlers_ran(void)
+{
     armed = false;
-    assert_int_equal(barriers[0], EBUSY);
-    assert_int_equal(barriers[1], EBUSY);
-    assert_int_equal(barriers[2], EBUSY);
+    return early_child.calls != 1 || late_child.calls != 1 || prudence_barrier() ||
+           ran != (round_number >= 2);
+}
+
+static void disarm(void)
+{
+    armed = false;
+    assert_int_equal(early_prepare.calls, FORK_TIMES);
+    assert_int_equal(early_parent.calls, FORK_TIMES);
+    assert_int_equal(late_prepare.calls, FORK_TIMES);
+    assert_int_equal(late_parent.calls, FORK_TIMES);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(barriers[i], EBUSY);
     assert_int_equal(prudence_barrier(), 0);
     assert_int_equal(__atomic_load_n(&ran, __ATOMIC_SEQ_CST), 1);
-    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-    threads_join(threads, 3);
     prudence_synchronize();
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_int_equal(prudence_cache_destroy(made_by_handler), 0);
     assert_int_equal(prudence_cache_destroy(destructs), 0);
-    alarm(0);
+    made_by_handler = NULL;
+}
+
+TEST(handlers_may_allocate)
+{
+    static const struct fork_row row = {
+        "handlers use the library", arm, NULL, keep_busy, handlers_ran, disarm, 0};
+
+    fork_matrix(&row, 1);
 }
 
 /* A handler that forks. Its child continues the outer fork, as usual. */
@@ -246,19 +212,4 @@ TEST(handlers_may_fork)
     assert_child(fork_in_a_handler, NULL);
 }
 
-static int set_up(void **state)
-{
-    struct prudence_cache_attr attr = {
-        .size = sizeof attr, .flags = PRUDENCE_CACHE_DESTRUCT_SOON, .destructor = note_destructor};
-
-    destructs = prudence_cache_create("destructs", 128, &attr);
-    /* from now on there is a queue, and a thread that runs the callbacks */
-    prudence_call(&head, note_call);
-    prudence_barrier();
-    ran = 0;
-    cache = prudence_cache_create("forked", 128, NULL);
-    pthread_atfork(late_prepare_handler, late_parent_handler, late_child_handler);
-    return !cache || !destructs;
-}
-
-SUITE_BETWEEN(set_up, NULL)
+SUITE(pthread_atfork(late_prepare_handler, late_parent_handler, late_child_handler))

@@ -10,7 +10,6 @@
  */
 #define _GNU_SOURCE
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +19,7 @@
 #include "base/atomic.h"
 #include "support/gp_child.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define OBJECTS 4000
 
@@ -36,17 +36,6 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     add_relaxed(&made, 1u);
     add_relaxed(&made_in_a_call, in_a_call);
     return refuse ? EAGAIN : real(thread, attributes, run, argument);
-}
-
-static unsigned threads_now(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    unsigned threads = 0;
-
-    while (readdir(tasks))
-        threads++;
-    closedir(tasks);
-    return threads - 2; /* . and .. */
 }
 
 /* Does everything that gives the helper work: latent caches that overflow, pages that decay. */

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tries objects of all sizes while each call to the page source, metadata or page map fails in
- * turn: no crash, ENOMEM, intact contents, and in the end nothing is held. A child runs each case,
- * so that size classes and the cache of large blocks are made anew. Repeats this with each option
- * that finds bugs.
+ * turn (support/every_call.h): no crash, ENOMEM, intact contents, and in the end nothing is held.
+ * Repeats this with each option that finds bugs.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  * ctest: cost 24
  */
-#include <unistd.h>
-
-#include "support/deep.h"
-#include "support/slab_test.h"
+#include "support/every_call.h"
 
 #define SIZES 9
 
@@ -30,18 +26,17 @@ static void *allocate(unsigned i)
         if (i % 2 == 0) { /* moves, or stays intact */
             void *moved = prudence_realloc(object, 3 * sizes[i]);
 
-            if (!moved && !has_pattern(object, sizes[i]))
-                abort();
+            assert_true(moved || has_pattern(object, sizes[i]));
             object = moved ? moved : object;
             fill_pattern(object, sizes[i]);
         }
-    } else if (errno != ENOMEM) {
-        abort();
+    } else {
+        assert_int_equal(errno, ENOMEM);
     }
     return object;
 }
 
-static void scenario(void *report)
+static void use_all_sizes(void)
 {
     void *objects[SIZES];
     struct prudence_stats stats;
@@ -50,87 +45,34 @@ static void scenario(void *report)
         for (unsigned i = 0; i < SIZES; i++)
             objects[i] = allocate(i);
         for (unsigned i = 0; i < SIZES; i++) {
-            if (objects[i] && !has_pattern(objects[i], sizes[i]))
-                abort();
+            if (objects[i])
+                assert_true(has_pattern(objects[i], sizes[i]));
             (round == 1 ? prudence_free_deferred : prudence_free)(objects[i]);
         }
     }
-    *(unsigned *)report = memory_calls;
-    memory_succeed();
+    failures_end();
     prudence_synchronize();
     prudence_trim();
     prudence_synchronize();
     prudence_trim();
     prudence_stats(&stats);
-    if (stats.objects_live || stats.objects_latent || stats.slabs_now || stats.slab_bytes)
-        abort();
-    fprintf(stderr, "calls=%u", *(unsigned *)report);
+    assert_false(stats.objects_live || stats.objects_latent || stats.slabs_now || stats.slab_bytes);
 }
 
-struct plan {
-    unsigned first, count;
-    const char *const *options; /* name, value, ... NULL */
-};
-
-static void run(void *argument)
-{
-    const struct plan *plan = argument;
-    unsigned calls;
-
-    memory_fail(plan->first, plan->count);
-    for (const char *const *option = plan->options; *option; option += 2)
-        if (prudence_option_set(option[0], option[1]) != 0)
-            abort();
-    scenario(&calls);
-}
-
-static void every_call(unsigned count, const char *const *options)
-{
-    char output[4096];
-    struct plan plan = {.count = count, .options = options};
-    unsigned calls = UINT32_MAX;
-
-    for (; plan.first < calls; plan.first += plan.first < 20 ? 1 : deep_stride(3)) {
-        const char *found;
-
-        expect_life(run, &plan, output, sizeof output);
-        found = strstr(output, "calls=");
-        assert_non_null(found);
-        calls = (unsigned)strtoul(found + 6, NULL, 10);
-    }
-    assert_true(plan.first > 20);
-}
-
-static const char *const none[] = {NULL};
 static const char *const checked[] = {"check", "1", "zero_on_free", "1", NULL};
 static const char *const guarded[] = {"guard", "1", NULL};
 static const char *const resting[] = {"quarantine", "1M", "guard", "1", "check", "1", NULL};
 
-static void one_call_fails(void **options)
+static const struct failure_row rows[] = {
+    {"all sizes", use_all_sizes, NULL, 20, true},
+    {"all sizes, checked", use_all_sizes, checked, 20, true},
+    {"all sizes, guarded", use_all_sizes, guarded, 20, true},
+    {"all sizes, resting", use_all_sizes, resting, 20, true},
+};
+
+TEST(failures_lose_nothing)
 {
-    every_call(1, (const char *const *)*options);
+    every_call_of(rows, sizeof rows / sizeof rows[0]);
 }
 
-static void all_calls_fail_from_then_on(void **options)
-{
-    every_call(UINT32_MAX, (const char *const *)*options);
-}
-
-#define OPTIONS(options) ((void *)(uintptr_t)(options))
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(one_call_fails, OPTIONS(none)),
-        cmocka_unit_test_prestate(all_calls_fail_from_then_on, OPTIONS(none)),
-        cmocka_unit_test_prestate(one_call_fails, OPTIONS(checked)),
-        cmocka_unit_test_prestate(all_calls_fail_from_then_on, OPTIONS(checked)),
-        cmocka_unit_test_prestate(one_call_fails, OPTIONS(guarded)),
-        cmocka_unit_test_prestate(all_calls_fail_from_then_on, OPTIONS(guarded)),
-        cmocka_unit_test_prestate(one_call_fails, OPTIONS(resting)),
-        cmocka_unit_test_prestate(all_calls_fail_from_then_on, OPTIONS(resting)),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

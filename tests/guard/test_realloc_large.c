@@ -5,7 +5,7 @@
  *
  * ctest: not-with thread (one thread)
  */
-#include "support/slab_test.h"
+#include "support/every_call.h"
 #include "support/stats.h"
 
 #define MIB ((size_t)1 << 20)
@@ -99,61 +99,39 @@ TEST(misuse_is_caught)
     expect_death(behind_the_cut, NULL, "foreign pointer", NULL, NULL);
 }
 
-/* Grows and shrinks while `count` calls from `first` on fail. */
-struct plan {
-    unsigned first, count;
-};
-
-static void scenario(void *argument)
+static void resize_while_calls_fail(void)
 {
-    const struct plan *plan = argument;
-    char *block = prudence_malloc(50000);
     size_t size = 50000;
+    char *block, kept[64];
 
+    memory_succeed();
+    block = prudence_malloc(size);
     fill_pattern(block, 64);
-    char *kept = prudence_malloc(64);
     memcpy(kept, block, 64);
-    memory_fail(plan->first, plan->count);
+    failures_begin();
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char *resized = prudence_realloc(block, sizes[i]);
 
+        assert_true(resized || sizes[i] > size); /* shrinking needs no memory */
         if (resized) {
             block = resized;
             size = sizes[i];
-        } else if (sizes[i] <= size) {
-            abort(); /* shrinking needs no memory */
         }
-        if (memcmp(block, kept, 64) || prudence_usable_size(block) < size)
-            abort();
+        assert_memory_equal(block, kept, 64);
+        assert_true(prudence_usable_size(block) >= size);
         block[size - 1] = 1;
     }
-    fprintf(stderr, "calls=%u", memory_calls);
-    memory_succeed();
+    failures_end();
     prudence_free(block);
-    prudence_free(kept);
     prudence_trim();
-    if (stats_now().objects_live || stats_now().slab_bytes || stats_now().retained_bytes)
-        abort();
-}
-
-static void every_call(unsigned count)
-{
-    struct plan plan = {.count = count};
-    unsigned calls = UINT32_MAX;
-
-    for (; plan.first < calls; plan.first++) {
-        char output[4096];
-
-        expect_life(scenario, &plan, output, sizeof output);
-        calls = (unsigned)strtoul(strstr(output, "calls=") + 6, NULL, 10);
-    }
-    assert_true(plan.first > 8);
+    assert_false(stats_now().objects_live || stats_now().slab_bytes || stats_now().retained_bytes);
 }
 
 TEST(failures_lose_nothing)
 {
-    every_call(1);
-    every_call(UINT32_MAX);
+    static const struct failure_row row = {"resizes", resize_while_calls_fail, .least = 8};
+
+    every_call_of(&row, 1);
 }
 
 /* Last, because the others need a process without caches. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The misuse matrix. Each operation (operations.c) gets a pointer of each kind (kinds.c), in
- * objects of four sizes. Then the process goes on in one of four ways, the run (runs.c). A cell is
+ * objects of some sizes. Then the process goes on in one of four ways, the run (runs.c). A cell is
  * an operation, a kind and a size. Each run of each cell is a separate process (program_misuse.c),
  * and test_misuse.py judges how the process ended. The matrix is repeated for several origins of
  * the objects (origins.c).
@@ -59,6 +59,7 @@ struct kind {
     const char *name;
     unsigned flags;
     void (*make)(struct subject *subject); /* sets the subject's pointer */
+    const char *report;                    /* what a report says that comes at the call */
 };
 
 struct run {

@@ -136,9 +136,19 @@ static void by_scm_free(struct subject *subject)
     scm_free(subject->pointer);
 }
 
+static void by_scm_set_finalizer(struct subject *subject)
+{
+    require(scm_set_finalizer(subject->pointer, -1) == 0, "no finalizer");
+}
+
 static void by_scm_refresh(struct subject *subject)
 {
     require(scm_refresh(subject->pointer, 1) == 0, "a date");
+}
+
+static void by_scm_global_refresh(struct subject *subject)
+{
+    require(scm_global_refresh(subject->pointer, 1) == 0, "a date");
 }
 
 /* Lets the date expire. */
@@ -147,7 +157,8 @@ static void collect(struct subject *subject)
     (void)subject;
     say("collection", NULL);
     for (unsigned i = 0; i < 5; i++)
-        scm_tick();
+        if (scm_tick() == 0)
+            scm_global_tick();
     scm_collect();
 }
 
@@ -166,5 +177,7 @@ const struct operation operations[] = {
     {"prudence_call", 0, by_call, NULL},
     {"scm_free", 0, by_scm_free, NULL},
     {"scm_refresh", OPERATION_KEEPS, by_scm_refresh, collect},
+    {"scm_global_refresh", OPERATION_KEEPS, by_scm_global_refresh, collect},
+    {"scm_set_finalizer", OPERATION_KEEPS | OPERATION_ASKS, by_scm_set_finalizer, NULL},
 };
 const size_t operation_count = sizeof operations / sizeof operations[0];

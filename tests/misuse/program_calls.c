@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Misuse of slots, heads, families and epochs. With the number of a case, does what the case says
- * and ends; without, prints all cases: what is misused, how, and what a report says, which is "-"
- * where memory that is gone may be used unless check=1 keeps it. test_calls.py judges.
+ * Misuse of slots, heads, families, epochs and nodes of tables. With the number of a case, does
+ * what the case says and ends; without, prints all cases: what is misused, how, and what a report
+ * says. Memory that is gone may be used unless check=1 keeps it. test_calls.py judges.
  */
+#include "calls.h"
+
 #include <prudence/call.h>
 #include <prudence/epoch.h>
 #include <prudence/hazard.h>
@@ -234,16 +236,19 @@ static const struct {
 int main(int count, char **arguments)
 {
     const size_t cases_count = sizeof cases / sizeof *cases;
+    const char *table, *how;
 
     if (count == 2) {
         size_t number = strtoul(arguments[1], NULL, 10);
 
         if (number >= cases_count)
-            return 2;
+            node_misuse(number - cases_count);
         cases[number].misuse();
         return 0;
     }
     for (size_t i = 0; i < cases_count; i++)
         printf("%s\t%s\t%s\n", cases[i].subject, cases[i].how, cases[i].report);
+    for (size_t i = 0; node_case(i, &table, &how); i++)
+        printf("%s\t%s\tprudence: \n", table, how);
     return 0;
 }

@@ -53,7 +53,7 @@ static void list_all(void)
     for (size_t i = 0; i < operation_count; i++)
         printf("operation\t%s\n", operations[i].name);
     for (size_t i = 0; i < kind_count; i++)
-        printf("kind\t%s\n", kinds[i].name);
+        printf("kind\t%s\t%s\n", kinds[i].name, kinds[i].report);
     for (size_t i = 0; i < run_count; i++)
         printf("run\t%s\n", runs[i].name);
     for (size_t i = 0; i < origin_count; i++)
@@ -98,7 +98,7 @@ int main(int count, char **arguments)
     subject.other_cpu = kind->flags & KIND_OTHER_CPU;
     if (!stay_on_cpu(true) && subject.other_cpu)
         return NO_SECOND_CPU;
-    subject.size = subject.claimed = number(arguments[3], 1 << 16);
+    subject.size = subject.claimed = number(arguments[3], 1 << 20);
     subject.takes_cache = operation->flags & OPERATION_BY_CACHE;
     subject.cache = origin->make(&subject);
     subject.by_cache = subject.cache != NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks beside threads that hold a lock fork() waits for, and allocate. libc takes the lock of the
- * list of streams after all fork handlers have run. The holder of that lock (fflush(NULL), fopen)
- * waits for a stream's lock, whose holder (getline) waits in malloc().
+ * Forks of a threaded process in which all threads allocate, also with a lock that fork() waits
+ * for, and fork handlers, too, of which some are registered before any constructor has run. libc
+ * takes the lock of the list of streams after all fork handlers have run. The holder of that lock
+ * (fflush(NULL), fopen) waits for a stream's lock, whose holder (getline) waits in malloc().
  */
 #define _GNU_SOURCE
 
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <prudence/prudence.h>
 
 #include "support/gp_child.h"
 #include "support/suite.h"
@@ -37,8 +40,7 @@ static void let_others(void)
     usleep(50);
 }
 
-/* ------------------------------------------------------------------------------- the other
- * threads */
+/* ---------------------------------------------------------------------------- the other threads */
 
 /* Makes a file with lines of all sizes, up to a large block. */
 static FILE *lines_make(void)
@@ -109,7 +111,7 @@ static void use(unsigned long number)
     sink = block = realloc(block, number * 37 % 4000 + 1);
     free(aligned);
     free(calloc(number % 50, 100));
-    free(block);
+    prudence_free_deferred(block);
 }
 
 /* Allocates all kinds of blocks with a stream's lock held. */
@@ -122,6 +124,43 @@ static void *use_locked(void *file)
         let_others();
     }
     return NULL;
+}
+
+/* A library with a lock that its threads hold while they allocate, and that it holds across a fork
+ * by common handlers. */
+static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void prepare(void)
+{
+    use(7);
+    pthread_mutex_lock(&library_lock);
+    use(11);
+}
+
+static void release(void)
+{
+    use(13);
+    pthread_mutex_unlock(&library_lock);
+}
+
+static void register_early(void)
+{
+    pthread_atfork(prepare, release, release);
+}
+
+/* Runs before all constructors, including the library's. */
+typedef void function(void);
+static function *const at_preinit __attribute__((section(".preinit_array"), used)) = register_early;
+
+static void *use_library(void *unused)
+{
+    while (!stopped()) {
+        pthread_mutex_lock(&library_lock);
+        use((uintptr_t)&unused >> 4);
+        pthread_mutex_unlock(&library_lock);
+        let_others();
+    }
+    return unused;
 }
 
 static void *use_once(void *unused)
@@ -224,6 +263,7 @@ TEST(forks_beside_streams)
         {.run = read_lines, .argument = files[0]},
         {.run = read_lines, .argument = files[1]},
         {.run = use_locked, .argument = files[2]},
+        {.run = use_library},
         {.run = flush_all},
         {.run = open_and_close},
         {.run = make_threads},

@@ -5,7 +5,6 @@
  * makes that thread. Fast paths are closed, so that every call could make it.
  */
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,23 +18,13 @@
 #include "support/patience.h"
 #include "support/self.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define BLOCKS 20000
 #define STACK  ((size_t)64 << 20) /* more than glibc keeps of free stacks */
 
 static void *volatile blocks[BLOCKS];
 static pthread_barrier_t barrier;
-
-static unsigned threads(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    unsigned found = 0;
-
-    for (struct dirent *task; (task = readdir(tasks));)
-        found += task->d_name[0] != '.';
-    closedir(tasks);
-    return found;
-}
 
 static void *wait_twice(void *unused)
 {
@@ -77,12 +66,12 @@ static void free_a_stack(void)
     assert_int_equal(pthread_create(&thread, &attributes, wait_twice, NULL), 0);
     pthread_barrier_wait(&barrier);
     keep_much();
-    assert_int_equal(threads(), 3);
+    assert_int_equal(threads_now(), 3);
     assert_int_equal(prudence_option_set("background", "idle"), 0);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL); /* frees its stack and storage */
     free(blocks[0] = malloc(1000));
-    assert_int_equal(threads(), 3);
+    assert_int_equal(threads_now(), 3);
     assert_int_equal(prudence_option_set("decay", "10ms"), 0);
     assert_int_equal(prudence_option_set("background", "0"), 0);
 }

@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,22 +18,12 @@
 #include <prudence/prudence.h>
 
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define BLOCKS 2000
 #define BYTES  8000
 
 static void *volatile blocks[BLOCKS];
-
-static unsigned threads(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    unsigned found = 0;
-
-    for (struct dirent *task; (task = readdir(tasks));)
-        found += task->d_name[0] != '.';
-    closedir(tasks);
-    return found;
-}
 
 /* Frees 16 MB, more than is kept without a thread that gives memory back, and then allocates from
  * unused classes, which could make that thread. Frees alone could not, if the compiler leaves other
@@ -57,7 +46,7 @@ static void free_much(void)
 static int free_and_unshare(void)
 {
     free_much();
-    if (threads() != 1)
+    if (threads_now() != 1)
         return 1;
     return unshare(CLONE_NEWUSER) && errno == EINVAL ? 2 : 0;
 }
@@ -66,19 +55,11 @@ static int free_and_unshare(void)
  * alone. */
 static const char *sandbox = "0";
 
-static int status_of(pid_t child)
-{
-    int status;
-
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
-}
-
 /* Runs `body` in a child. The long decay keeps a background thread alive. */
 static int in_a_child(int (*body)(void))
 {
     pid_t child = fork();
+    int status;
 
     if (child == 0) {
         if (prudence_option_set("decay", "1s") || prudence_option_set("background", "idle") ||
@@ -86,7 +67,8 @@ static int in_a_child(int (*body)(void))
             _exit(98);
         _exit(body());
     }
-    return status_of(child);
+    status = status_of(child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
 TEST(in_a_process_without_threads)
@@ -117,7 +99,7 @@ static void end(pthread_t thread)
 {
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
-    for (unsigned i = 0; i < 10000 && threads() > 1; i++)
+    for (unsigned i = 0; i < 10000 && threads_now() > 1; i++)
         usleep(1000); /* the system may still list it */
 }
 
@@ -152,7 +134,7 @@ static int beside_a_thread(void)
     unsigned found;
 
     free_much();
-    found = threads();
+    found = threads_now();
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
     return found == 3 ? 0 : 3;

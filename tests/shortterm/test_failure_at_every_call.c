@@ -2,23 +2,18 @@
 /*
  * Whichever call for memory fails, the result is ENOMEM, and nothing has happened. An object whose
  * refresh was refused keeps its earlier dates; without any, it may be freed. In the end nothing is
- * short-term.
+ * short-term (support/every_call.h).
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/scm_test.h"
-#include "support/slab_test.h"
+#include "support/every_call.h"
 
 #define OBJECTS 300
 
-struct plan {
-    unsigned first, count; /* the calls that fail */
-};
-
 static bool accepted(int error)
 {
-    if (error && error != ENOMEM)
-        abort();
+    assert_true(!error || error == ENOMEM);
     return !error;
 }
 
@@ -41,8 +36,7 @@ static bool refresh(void *object, unsigned i, struct scm_clock *clock)
  * queued again at once. */
 static void keep(void **kept, unsigned *until, unsigned now, unsigned i)
 {
-    if (*kept && *until >= now && has_ended(*kept))
-        abort();
+    assert_false(*kept && *until >= now && has_ended(*kept));
     if (*kept && *until < now) /* it may have ended, because refreshes were refused */
         *kept = NULL;
     if (!*kept && i % 10)
@@ -50,13 +44,9 @@ static void keep(void **kept, unsigned *until, unsigned now, unsigned i)
     if (!*kept) {
         *kept = scm_malloc(48);
         end_count = 0;
-        if (!*kept || !accepted(scm_set_finalizer(*kept, witness()))) {
-            scm_free(*kept);
-            *kept = NULL;
-            return;
-        }
         *until = now;
-        if (!accepted(scm_refresh(*kept, 1))) {
+        if (!*kept || !accepted(scm_set_finalizer(*kept, witness())) ||
+            !accepted(scm_refresh(*kept, 1))) {
             scm_free(*kept);
             *kept = NULL;
             return;
@@ -74,53 +64,46 @@ static void use_region(unsigned i)
     bool dated;
 
     if (!region) {
-        if (errno != ENOMEM)
-            abort();
+        assert_int_equal(errno, ENOMEM);
         return;
     }
     for (unsigned j = 0; j < 10; j++) {
         size_t size = j == 5 ? 60000 : 16 + (i + j) % 5 * 900;
         void *object = scm_region_alloc(region, size);
 
+        assert_true(object || errno == ENOMEM);
         if (object)
             memset(object, 1, size);
-        else if (errno != ENOMEM)
-            abort();
     }
     dated = accepted(scm_region_refresh(region, i % 4));
     dated |= accepted(scm_region_global_refresh(region, i % 100));
-    if (!dated && scm_region_unregister(region))
-        abort();
+    if (!dated)
+        assert_int_equal(scm_region_unregister(region), 0);
 }
 
 static void all_ends(struct scm_clock *clock)
 {
     struct scm_mem_info info;
 
-    memory_succeed();
-    if (clock && scm_clock_destroy(clock))
-        abort();
-    accepted(scm_register_thread());
+    failures_end();
+    if (clock)
+        assert_int_equal(scm_clock_destroy(clock), 0);
+    ticks(0); /* registers the thread */
     for (unsigned i = 0; i < 110; i++)
-        if (scm_tick() || scm_global_tick())
-            abort();
+        assert_false(scm_tick() || scm_global_tick());
     scm_collect();
-    scm_get_mem_info(&info);
-    if (info.num_dates || info.num_short_term || info.num_expired || region_info().regions ||
-        region_info().bytes)
-        abort();
+    info = mem_info();
+    assert_false(info.num_dates || info.num_short_term || info.num_expired);
+    assert_false(region_info().regions || region_info().bytes);
 }
 
-static void scenario(void *argument)
+static void use_all(void)
 {
-    const struct plan *plan = argument;
-    struct scm_clock *clock;
+    struct scm_clock *clock = scm_clock_create();
     void *objects[OBJECTS];
     void *kept = NULL;
-    unsigned calls, until = 0, now = 0;
+    unsigned until = 0, now = 0;
 
-    memory_fail(plan->first, plan->count);
-    clock = scm_clock_create();
     for (unsigned i = 0; i < OBJECTS; i++) {
         objects[i] = scm_malloc(size_of(i));
         if (!objects[i])
@@ -135,38 +118,16 @@ static void scenario(void *argument)
         if (i % 20 == 0 && !scm_tick())
             now++;
     }
-    calls = memory_calls;
     all_ends(clock);
     for (unsigned i = 0; i < OBJECTS; i++)
         scm_free(objects[i]); /* all refreshes were refused, so this is no misuse */
-    fprintf(stderr, "calls=%u", calls);
 }
 
-static void every_call(unsigned count)
+static const struct failure_row row = {"short-term memory", use_all, .least = 20};
+
+TEST(failures_lose_nothing)
 {
-    struct plan plan = {.count = count};
-    unsigned calls = UINT32_MAX;
-    char output[4096];
-
-    for (; plan.first < calls; plan.first++) {
-        const char *found;
-
-        expect_life(scenario, &plan, output, sizeof output);
-        found = strstr(output, "calls=");
-        assert_non_null(found);
-        calls = (unsigned)strtoul(found + 6, NULL, 10);
-    }
-    assert_true(plan.first > 20);
-}
-
-TEST(one_call_fails)
-{
-    every_call(1);
-}
-
-TEST(all_calls_fail_from_then_on)
-{
-    every_call(UINT32_MAX);
+    every_call_of(&row, 1);
 }
 
 SUITE(scm_test_uses(), pin_thread())

@@ -8,13 +8,17 @@
 #include "support/scm_test.h"
 #include "support/bare_fork.h"
 #include "support/gp_child.h"
-#include "support/threads.h"
-
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static void *mine, *others, *orphaned;
+
+static void child_is_right(pid_t (*make)(void), int (*in_child)(void *unused))
+{
+    struct child_result result;
+
+    child_run_by(make, in_child, NULL, &result);
+    if (!child_exited_with(&result, 0))
+        fail_msg("status %x: %s", (unsigned)result.status, result.output);
+}
 
 static int in_child(void *unused)
 {
@@ -49,7 +53,6 @@ static int in_child(void *unused)
 TEST(the_child_goes_on, fresh)
 {
     struct actor actor, ended;
-    struct child_result result;
 
     mine = object_new();
     others = object_new();
@@ -60,9 +63,7 @@ TEST(the_child_goes_on, fresh)
     assert_int_equal(refreshes(&ended, orphaned, 1), 0);
     actor_end(&ended);
     assert_int_equal(scm_refresh(mine, 1), 0);
-    child_run(in_child, NULL, &result);
-    if (!child_exited_with(&result, 0))
-        fail_msg("status %x: %s", (unsigned)result.status, result.output);
+    child_is_right(fork, in_child);
     ticks(2); /* no effect on the parent */
     assert_true(has_ended(mine));
     does(&actor, act_tick, NULL);
@@ -116,7 +117,6 @@ static int clocks_in_child(void *unused)
 TEST(clocks_go_on_in_the_child, fresh)
 {
     struct actor actor, ended;
-    struct child_result result;
 
     scm_real_time = injected_time;
     mine = object_new();
@@ -131,9 +131,7 @@ TEST(clocks_go_on_in_the_child, fresh)
     assert_int_equal(does(&actor, act_clock, others), 0);
     actor_end(&ended);
     assert_int_equal(scm_clock_refresh(my_user, mine, 1), 0);
-    child_run(clocks_in_child, NULL, &result);
-    if (!child_exited_with(&result, 0))
-        fail_msg("status %x: %s", (unsigned)result.status, result.output);
+    child_is_right(fork, clocks_in_child);
     actor_end(&actor);
     scm_real_time = os_clock_ns;
 }
@@ -188,7 +186,6 @@ static int regions_in_child(void *unused)
 TEST(regions_go_on_in_the_child, fresh)
 {
     struct actor actor, ended;
-    struct child_result result;
 
     my_region = scm_region_create();
     actor_start(&actor);
@@ -197,9 +194,7 @@ TEST(regions_go_on_in_the_child, fresh)
     assert_int_equal(does(&ended, act_orphaned_region, NULL), 0);
     actor_end(&ended);
     assert_int_equal(scm_region_refresh(shared_region, 1), 0);
-    child_run(regions_in_child, NULL, &result);
-    if (!child_exited_with(&result, 0))
-        fail_msg("status %x: %s", (unsigned)result.status, result.output);
+    child_is_right(fork, regions_in_child);
     ticks(2);
     assert_int_equal(scm_region_refresh(shared_region, 1), EPERM);
     does(&actor, act_tick, NULL);
@@ -212,29 +207,17 @@ TEST(regions_go_on_in_the_child, fresh)
 
 /* A child that no fork handler has prepared finds threads that do not exist here: it leaves them
  * alone, and the thread that it has continues. */
-static int bare_child(void *unused)
+static int goes_on_alone(void *unused)
 {
-    pid_t child = bare_fork();
-    int status;
-
-    if (!child) {
-        bool alone =
-            mem_info().threads > 0 && scm_tick() == 0 && scm_tick() == 0 && has_ended(mine);
-
-        _exit(!alone);
-    }
-    return waitpid(child, &status, 0) != child || status;
+    return mem_info().threads == 0 || scm_tick() || scm_tick() || !has_ended(mine);
 }
 
 TEST(a_bare_child_does_not_reap_itself, fresh)
 {
-    struct child_result result;
 
     mine = object_new();
     assert_int_equal(scm_refresh(mine, 1), 0);
-    child_run(bare_child, NULL, &result);
-    if (!child_exited_with(&result, 0))
-        fail_msg("status %x: %s", (unsigned)result.status, result.output);
+    child_is_right(bare_fork, goes_on_alone);
 }
 
 /* A child without a participating thread inherits the orphans. */
@@ -254,58 +237,13 @@ static int orphans_in_child(void *unused)
 TEST(orphans_are_inherited_in_the_child, fresh)
 {
     struct actor ended;
-    struct child_result result;
 
     scm_unregister_thread();
     orphaned = object_new();
     actor_start(&ended);
     assert_int_equal(refreshes(&ended, orphaned, 1), 0);
     actor_end(&ended);
-    child_run(orphans_in_child, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-}
-
-/* Other threads allocate, and may hold locks when fork comes: the child must not find them
- * taken. */
-static int hammering;
-
-static void *hammer(void *unused)
-{
-    while (__atomic_load_n(&hammering, __ATOMIC_RELAXED)) {
-        void *large = prudence_malloc(100000), *small = prudence_malloc(3000);
-
-        scm_refresh(small, 1);
-        scm_tick();
-        prudence_free(large);
-    }
-    return NULL;
-}
-
-static int allocate_in_child(void *unused)
-{
-    for (unsigned i = 0; i < 20; i++) {
-        scm_refresh(scm_malloc(3000), 0);
-        prudence_free(prudence_malloc(100000));
-        scm_tick();
-    }
-    prudence_trim();
-    return 0;
-}
-
-TEST(fork_takes_all_locks, fresh)
-{
-    pthread_t threads[2];
-
-    hammering = 1;
-    threads_start(threads, 2, hammer);
-    for (unsigned i = 0; i < 100; i++) {
-        struct child_result result;
-
-        child_run(allocate_in_child, NULL, &result);
-        assert_true(child_exited_with(&result, 0));
-    }
-    __atomic_store_n(&hammering, 0, __ATOMIC_RELAXED);
-    threads_join(threads, 2);
+    child_is_right(fork, orphans_in_child);
 }
 
 SUITE(scm_test_uses())

@@ -1,99 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Misuse of pointers is reported, and kills the process. Misuse of threads, clocks and extensions
- * is reported, returns an error number, and changes nothing.
+ * Misuse of threads, clocks and extensions is reported, returns an error number, and changes
+ * nothing. A dead object in a CPU's cache is found at its first date. The misuse matrix
+ * (tests/misuse) has other misuse of pointers.
  */
 #include "support/scm_test.h"
 #include "support/slab_test.h"
-
-static struct prudence_cache *cache;
-static char pointer[32];
-
-static void by_refresh(void *p)
-{
-    scm_refresh(p, 1);
-}
-
-static void by_global_refresh(void *p)
-{
-    scm_global_refresh(p, 1);
-}
-
-static void by_set_finalizer(void *p)
-{
-    scm_set_finalizer(p, witness());
-}
-
-static void by_scm_free(void *p)
-{
-    scm_free(p);
-}
-
-static void by_free(void *p)
-{
-    prudence_free(p);
-}
-
-static void by_free_sized(void *p)
-{
-    prudence_free_sized(p, prudence_usable_size(p));
-}
-
-static void by_free_deferred(void *p)
-{
-    prudence_free_deferred(p);
-}
-
-static void by_cache_free(void *p)
-{
-    prudence_cache_free(cache, p);
-}
-
-static void by_cache_free_bulk(void *p)
-{
-    prudence_cache_free_bulk(cache, 1, &p);
-}
-
-static void by_cache_free_deferred(void *p)
-{
-    prudence_cache_free_deferred(cache, p);
-}
-
-static void expect(void (*act)(void *), void *p, const char *name, const char *what)
-{
-    snprintf(pointer, sizeof pointer, "%p", p);
-    expect_death(act, p, name, pointer, what);
-}
-
-TEST(foreign_and_interior_pointers, fresh)
-{
-    static char data[64];
-    char *object = scm_malloc(100);
-
-    expect(by_refresh, data, "scm_refresh:", "foreign pointer");
-    expect(by_global_refresh, data, "scm_global_refresh:", "foreign pointer");
-    expect(by_set_finalizer, data, "scm_set_finalizer:", "foreign pointer");
-    expect(by_scm_free, data, "scm_free:", "foreign pointer");
-    expect(by_refresh, object + 8, "scm_refresh:", "8 bytes after its start");
-    assert_int_equal(scm_refresh(object, 1), 0);
-    expect(by_refresh, object + 8, "scm_refresh:", "8 bytes after its start");
-    ticks(2);
-}
-
-/* Uses an object that is back in its slab. (check=1 is needed to detect one in a CPU's cache:
- * test_misuse_checked.c.) */
-TEST(freed_objects, fresh)
-{
-    struct prudence_cache *other = prudence_cache_create("shrunk", 64, NULL);
-    void *kept = prudence_cache_alloc(other), *object = prudence_cache_alloc(other);
-
-    prudence_cache_free(other, object);
-    prudence_cache_shrink(other);
-    expect(by_refresh, object, "scm_refresh:", "is already free");
-    expect(by_set_finalizer, object, "scm_set_finalizer:", "is already free");
-    prudence_cache_free(other, kept);
-    assert_int_equal(prudence_cache_destroy(other), 0);
-}
 
 #define DEAD_MOST 16
 
@@ -172,27 +84,6 @@ TEST(reused_objects_are_no_suspects, fresh)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
-/* "Passing short-term memory objects to scm_free is a programming error", as are all other ways. */
-TEST(freeing_a_short_term_object, fresh)
-{
-    void *object = prudence_cache_alloc(cache), *any = scm_malloc(100), *large = scm_malloc(100000);
-    static const char what[] = "is short-term memory: 1 expiration date";
-
-    assert_int_equal(scm_refresh(object, 1), 0);
-    assert_int_equal(scm_refresh(any, 1), 0);
-    assert_int_equal(scm_refresh(large, 1), 0);
-    expect(by_scm_free, any, "scm_free:", what);
-    expect(by_scm_free, large, "scm_free:", what);
-    expect(by_free, any, "prudence_free:", what);
-    expect(by_free_sized, any, "prudence_free_sized:", what);
-    expect(by_free_deferred, any, "prudence_free_deferred:", what);
-    expect(by_free, object, "prudence_free:", what);
-    expect(by_cache_free, object, "prudence_cache_free:", what);
-    expect(by_cache_free_bulk, object, "prudence_cache_free_bulk:", what);
-    expect(by_cache_free_deferred, object, "prudence_cache_free_deferred:", what);
-    ticks(2);
-}
-
 static void tick_three_times(void *unused)
 {
     ticks(3);
@@ -203,13 +94,15 @@ TEST(a_date_that_is_not_counted, fresh)
 {
     void *object = scm_malloc(100);
     struct slab *slab = slab_known(object);
+    char pointer[32];
     uint32_t *word;
 
     assert_int_equal(scm_refresh(object, 0), 0);
     assert_int_equal(scm_refresh(object, 1), 0);
     word = &expiry_counts_in(slab)[slab_index(slab, object)].word;
     (*word)--;
-    expect(tick_three_times, object, "an expiration date of", "was not counted");
+    snprintf(pointer, sizeof pointer, "%p", object);
+    expect_death(tick_three_times, NULL, "an expiration date of", pointer, "was not counted");
     (*word)++;
     ticks(2);
 }
@@ -393,4 +286,4 @@ TEST(too_many_dates, fresh)
 }
 
 /* Suspects are searched on this CPU. */
-SUITE(scm_test_uses(), pin_thread(), cache = prudence_cache_create("short", 64, NULL))
+SUITE(scm_test_uses(), pin_thread())

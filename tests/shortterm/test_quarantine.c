@@ -138,6 +138,35 @@ static void a_clock_that_ended_lazily_defers(void **state)
     assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
 }
 
+/* Without misuse there is no report: dates end, deferred objects become safe, and all objects rest
+ * and leave. */
+static void good_program(void *unused)
+{
+    if (scm_register_thread())
+        abort();
+    for (unsigned i = 0; i < 3000; i++) {
+        void *object = prudence_malloc(i % 3000), *large = prudence_malloc(40000);
+
+        scm_refresh(object, i % 3);
+        scm_tick();
+        prudence_free(prudence_realloc(prudence_malloc(200), 100 + i));
+        prudence_free_deferred(large);
+        prudence_free_deferred(prudence_malloc(64));
+    }
+    if (scm_unregister_thread())
+        abort();
+    prudence_synchronize();
+    prudence_trim();
+}
+
+static void nothing_else_is_reported(void **unused)
+{
+    char output[4096];
+
+    expect_life(good_program, NULL, output, sizeof output);
+    assert_string_equal(output, "");
+}
+
 /* Runs programs of their own, because quarantine is an option of the start. With one byte
  * nothing rests, but all is watched. */
 int main(int argc, char **argv)
@@ -146,6 +175,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_expires_rests),
         cmocka_unit_test(late_calls_are_reported),
         cmocka_unit_test(a_date_keeps_from_resting),
+        cmocka_unit_test(nothing_else_is_reported),
     };
     const struct CMUnitTest deferring[] = {
         cmocka_unit_test(a_clock_that_ends_defers),

@@ -23,6 +23,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <prudence/rcu.h>
+
 #include "support/before_constructors.h"
 #include "support/gp_child.h"
 #include "support/step.h"
@@ -191,6 +193,69 @@ static unsigned fork_at_step(void (*enter)(void), void (*body)(void), unsigned b
     if (release)
         release();
     pthread_join(thread, NULL);
+    return steps;
+}
+
+/* ----------------------------------------------------------------------------- rows of a matrix */
+
+/* What another thread does step by step, and what the child checks. */
+struct fork_path {
+    const char *name;
+    void (*set_up)(void);
+    void (*enter)(void);    /* run by the other thread at full speed; NULL: it becomes a reader */
+    void (*body)(void);     /* run by the other thread step by step */
+    void (*let_end)(void);  /* run by this thread, in parent and child, to end the body's wait */
+    void (*in_child)(void); /* asserts that all is well */
+    void (*tear_down)(void);
+    unsigned places; /* for tests that fork at some places of the path */
+};
+
+/* What each child does in the end, and its own child before. */
+static void (*fork_path_uses)(const struct fork_path *path);
+
+static void fork_path_enter(void)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+}
+
+static int fork_path_child(void *argument)
+{
+    const struct fork_path *path = argument;
+    pid_t grandchild;
+    int status;
+
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
+    if (path->let_end)
+        path->let_end();
+    if (path->in_child)
+        path->in_child();
+    grandchild = fork();
+    if (grandchild == 0) {
+        fork_path_uses(path);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(grandchild, &status, 0), grandchild);
+    assert_int_equal(status, 0);
+    fork_path_uses(path);
+    return 42;
+}
+
+/* Returns how many steps the other thread had taken. */
+static unsigned fork_path(const struct fork_path *path, unsigned before, unsigned inside)
+{
+    struct child_result result;
+    unsigned steps;
+
+    if (path->set_up)
+        path->set_up();
+    steps = fork_at_step(path->enter ? path->enter : fork_path_enter, path->body, before, inside,
+                         fork_path_child, (void *)(uintptr_t)path, path->let_end, &result);
+    if (!child_exited_with(&result, 42))
+        fail_msg("%s, step %u (%u of them inside the fork): status %#x: %s", path->name, steps,
+                 inside, (unsigned)result.status, result.output);
+    if (path->tear_down)
+        path->tear_down();
     return steps;
 }
 

@@ -68,21 +68,21 @@ static inline void child_collect(pid_t child, int from, struct child_result *res
     waitpid(child, &result->status, 0);
 }
 
-/* Runs `body(argument)` in a forked child, which exits with the returned value. */
-static inline void child_run(int (*body)(void *argument), void *argument,
-                             struct child_result *result)
+/* Runs `body(argument)` in a child made by `make`, which exits with the returned value. */
+static inline void child_run_by(pid_t (*make)(void), int (*body)(void *argument), void *argument,
+                                struct child_result *result)
 {
     int ends[2];
     pid_t child;
 
-    fflush(NULL);
     if (pipe(ends))
         abort();
-    child = fork();
+    child = make();
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
+        close(ends[1]);
         signal(SIGABRT, SIG_DFL);
         signal(SIGSEGV, SIG_DFL);
         alarm(CHILD_PATIENCE);
@@ -90,6 +90,14 @@ static inline void child_run(int (*body)(void *argument), void *argument,
     }
     close(ends[1]);
     child_collect(child, ends[0], result);
+}
+
+/* The same in a forked child. */
+static inline void child_run(int (*body)(void *argument), void *argument,
+                             struct child_result *result)
+{
+    fflush(NULL);
+    child_run_by(fork, body, argument, result);
 }
 
 /* Fails the test, and prints what the child said, unless it exited with 42. */
@@ -114,31 +122,30 @@ static inline void child_execvp(char *const *arguments)
     execvp(arguments[0], arguments);
 }
 
+struct child_program {
+    void (*exec)(char *const *arguments);
+    char *const *arguments;
+    const char *options;
+};
+
+static inline int child_become(void *argument)
+{
+    const struct child_program *program = argument;
+
+    if (program->options)
+        setenv("PRUDENCE_OPTIONS", program->options, 1);
+    else
+        unsetenv("PRUDENCE_OPTIONS");
+    program->exec(program->arguments); /* the alarm survives execve */
+    return 126;
+}
+
 static inline void child_exec_by(void (*exec)(char *const *), char *const *arguments,
                                  const char *options, struct child_result *result)
 {
-    int ends[2];
-    pid_t child;
+    struct child_program program = {exec, arguments, options};
 
-    fflush(NULL);
-    if (pipe(ends))
-        abort();
-    child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        alarm(CHILD_PATIENCE); /* survives execve */
-        if (options)
-            setenv("PRUDENCE_OPTIONS", options, 1);
-        else
-            unsetenv("PRUDENCE_OPTIONS");
-        exec(arguments);
-        _exit(126);
-    }
-    close(ends[1]);
-    child_collect(child, ends[0], result);
+    child_run(child_become, &program, result);
 }
 
 /* Runs a program in a child, with `options` as PRUDENCE_OPTIONS; NULL unsets the variable. */

@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_THREADS_H
 #define TESTS_SUPPORT_THREADS_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -37,6 +38,18 @@ static inline void threads_join(const pthread_t *threads, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+/* Returns the number of threads of this process. */
+static inline unsigned threads_now(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned threads = 0;
+
+    while (readdir(tasks))
+        threads++;
+    closedir(tasks);
+    return threads - 2; /* . and .. */
 }
 
 /* Waits for this child, and returns how it ended, as waitpid() stores it. */

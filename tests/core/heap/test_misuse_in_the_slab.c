@@ -8,7 +8,7 @@
 #include "support/slab_test.h"
 
 static struct prudence_cache *cache;
-static void *object;
+static void *object, *other;
 static char pointer[32];
 
 /* Sends all copies to the slab. */
@@ -20,83 +20,46 @@ static void settle(void)
     }
 }
 
-static void free_twice(void *unused)
+/* Steps: free, defer, defer the other object, defer past the latent cache, shrink the cache. */
+static void take_steps(void *steps)
 {
-    prudence_cache_free(cache, object);
-    prudence_cache_free(cache, object);
+    for (const char *step = steps; *step; step++) {
+        if (*step == 'f')
+            prudence_cache_free(cache, object);
+        else if (*step == 's')
+            prudence_cache_shrink(cache);
+        else if (*step == 'L')
+            node_put_latent(slab_of(object), object, false);
+        else
+            prudence_cache_free_deferred(cache, *step == 'o' ? other : object);
+    }
     settle();
-}
-
-static void defer_twice(void *unused)
-{
-    prudence_cache_free_deferred(cache, object);
-    prudence_cache_free_deferred(cache, object);
-    settle();
-}
-
-static void defer_twice_around_another(void *other)
-{
-    prudence_cache_free_deferred(cache, object);
-    prudence_cache_free_deferred(cache, other);
-    prudence_cache_free_deferred(cache, object);
-    settle();
-}
-
-static void free_deferred_one(void *unused)
-{
-    prudence_cache_free_deferred(cache, object);
-    prudence_cache_free(cache, object);
-    settle();
-}
-
-static void defer_free_one(void *unused)
-{
-    prudence_cache_free(cache, object);
-    prudence_cache_free_deferred(cache, object);
-    settle();
-}
-
-static void defer_twice_past_the_latent_cache(void *unused)
-{
-    node_put_latent(slab_of(object), object, false);
-    node_put_latent(slab_of(object), object, false);
-}
-
-static void free_one_in_the_latent_slab(void *unused)
-{
-    node_put_latent(slab_of(object), object, false);
-    prudence_cache_free(cache, object);
-    prudence_cache_shrink(cache);
-}
-
-static void defer_one_in_the_slab(void *unused)
-{
-    prudence_cache_free(cache, object);
-    prudence_cache_shrink(cache);
-    node_put_latent(slab_of(object), object, false);
 }
 
 TEST(doubles_die_in_the_slab)
 {
-    void *neighbour;
+    static const struct {
+        const char *steps, *text, *what;
+    } rows[] = {
+        {"ff", "double free", "already free"},
+        {"dd", "deferred free: 0x", "already deferred and not yet safe"},
+        {"dod", "double free", "already free"},
+        {"df", "double free", "already free"},
+        {"fd", "double free", "already free"},
+        {"LL", "deferred free: 0x", "already deferred and not yet safe"},
+        {"Lfs", "free: 0x", "already deferred and not yet safe"},
+        {"fsL", "double free", "already free"},
+    };
 
     cache = fixed_cache(100, 16, manual_domain());
-    neighbour = prudence_cache_alloc(cache); /* keeps the slab */
+    other = prudence_cache_alloc(cache); /* keeps the slab */
     object = prudence_cache_alloc(cache);
     snprintf(pointer, sizeof pointer, "%p of cache 'test'", object);
-    expect_death(free_twice, NULL, "double free", pointer, "already free");
-    expect_death(defer_twice, NULL, "deferred free: 0x", pointer,
-                 "already deferred and not yet safe");
-    expect_death(defer_twice_around_another, neighbour, "double free", pointer, "already free");
-    expect_death(free_deferred_one, NULL, "double free", pointer, "already free");
-    expect_death(defer_free_one, NULL, "double free", pointer, "already free");
-    expect_death(defer_twice_past_the_latent_cache, NULL, "deferred free: 0x", pointer,
-                 "already deferred and not yet safe");
-    expect_death(free_one_in_the_latent_slab, NULL, "free: 0x", pointer,
-                 "already deferred and not yet safe");
-    expect_death(defer_one_in_the_slab, NULL, "double free", pointer, "already free");
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        expect_death(take_steps, (void *)(uintptr_t)rows[i].steps, rows[i].text, pointer,
+                     rows[i].what);
     prudence_cache_free(cache, object);
-    prudence_cache_free(cache, neighbour);
+    prudence_cache_free(cache, other);
     destroy_empty(cache);
 }
 

@@ -2,7 +2,7 @@
 /*
  * Some misuse always dies at the call, with pointer, cache and cause in the report: foreign,
  * interior and misaligned pointers, the wrong cache, an impossible size. Covers every function that
- * takes an object; see also test_misuse_checked.c.
+ * takes an object; see also the misuse matrix (tests/misuse).
  *
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
@@ -85,17 +85,12 @@ static void expect_death_by_all(void *p, const char *what)
 TEST(foreign_pointers)
 {
     static char data[64];
-    char local[64];
-    void *from_libc = malloc(100);
 
     expect_death_by_all(data, "foreign pointer");
-    expect_death_by_all(local, "foreign pointer");
-    expect_death_by_all(from_libc, "foreign pointer");
     expect_death_by_all((void *)16, "foreign pointer");
     expect_death_by_all((void *)UINTPTR_MAX, "prudence");
     expect_death_by_all((void *)((uintptr_t)object ^ (uintptr_t)1 << 47), "prudence");
     expect_death_by_all((void *)((uintptr_t)object | (uintptr_t)1 << 60), "prudence");
-    free(from_libc);
 }
 
 TEST(freed_large_blocks)
@@ -111,15 +106,9 @@ TEST(interior_pointers)
     char *block = prudence_malloc(100000);
 
     expect_death_by_all(object + 16, "16 bytes after its start");
-    expect_death_by_all(object + 96, "96 bytes after its start");
+    expect_death_by_all(object + 111, "111 bytes after its start");
     expect_death(by_free, block + 4096, "4096 bytes after its start", "large", NULL);
     expect_death(by_free_deferred, block + 99999, "99999 bytes after its start", "large", NULL);
-}
-
-TEST(misaligned_pointers)
-{
-    expect_death_by_all(object + 1, "1 bytes after its start");
-    expect_death_by_all(object + 111, "111 bytes after its start");
 }
 
 TEST(pointers_between_objects)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Misuse of nodes of tables, one cell a process. Prints the cells without arguments. With the names
- * of a table and of a misuse prints what the misuse led to: "refused" (an error and the table as it
- * was), "harmless" (the table as it was or as it should be) or "lost" (the table has not what it
- * should have). test_table_misuse.py judges that, and how the process ended.
+ * Misuse of nodes of tables. Each case prints the result: an error (the table has not changed),
+ * "harmless" (the table is as before, or as intended) or "loses objects".
  */
+#include "calls.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <prudence/hash.h>
 #include <prudence/lockfree_hash.h>
@@ -118,9 +117,10 @@ static bool map_has(const void *map, unsigned key)
 }
 
 static const struct table kinds[] = {
-    {"hash", make_hash, hash_add, hash_put, hash_replace, hash_has},
-    {"lockfree_hash", make_lockfree, lockfree_add, lockfree_put, lockfree_replace, lockfree_has},
-    {"map", make_map, map_add, map_put, map_replace, map_has},
+    {"hash table", make_hash, hash_add, hash_put, hash_replace, hash_has},
+    {"hash table without locks", make_lockfree, lockfree_add, lockfree_put, lockfree_replace,
+     lockfree_has},
+    {"ordered map", make_map, map_add, map_put, map_replace, map_has},
 };
 
 static int add_twice(const struct table *kind)
@@ -147,14 +147,26 @@ static const struct misuse {
     const char *name;
     int (*commit)(const struct table *kind);
 } misuses[] = {
-    {"added twice", add_twice},
-    {"added to another table", add_to_another},
-    {"put in its own place", put_itself},
-    {"replaced by itself", replace_itself},
+    {"a node added twice", add_twice},
+    {"a node added to another table as well", add_to_another},
+    {"a node put in its own place", put_itself},
+    {"a node replaced by itself", replace_itself},
 };
 
-static int run(const struct table *kind, const struct misuse *misuse)
+#define MISUSES (sizeof misuses / sizeof misuses[0])
+
+bool node_case(size_t number, const char **table, const char **how)
 {
+    if (number >= MISUSES * sizeof kinds / sizeof kinds[0])
+        return false;
+    *table = kinds[number / MISUSES].name;
+    *how = misuses[number % MISUSES].name;
+    return true;
+}
+
+void node_misuse(size_t number)
+{
+    const struct table *kind = &kinds[number / MISUSES];
     const char *result;
     int error;
 
@@ -163,26 +175,12 @@ static int run(const struct table *kind, const struct misuse *misuse)
     prudence_read_lock();
     for (unsigned i = 0; i < NODES; i++)
         kind->add(tables[0], &nodes[i]);
-    error = misuse->commit(kind);
-    result = error == EINVAL || error == EEXIST ? "refused" : "harmless";
+    error = misuses[number % MISUSES].commit(kind);
+    result = error == EINVAL ? "EINVAL" : error == EEXIST ? "EEXIST" : "harmless";
     for (unsigned i = 0; i < NODES; i++)
         if (!kind->has(tables[0], i))
-            result = "lost";
+            result = "loses objects";
     printf("%s\n", result);
     fflush(stdout);
     _Exit(0); /* tables with lost nodes cannot be destroyed */
-}
-
-int main(int count, char **arguments)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        for (size_t j = 0; j < sizeof misuses / sizeof misuses[0]; j++) {
-            if (count == 1)
-                printf("%s\t%s\n", kinds[i].name, misuses[j].name);
-            else if (count == 3 && !strcmp(arguments[1], kinds[i].name) &&
-                     !strcmp(arguments[2], misuses[j].name))
-                run(&kinds[i], &misuses[j]);
-        }
-    }
-    return count != 1;
 }

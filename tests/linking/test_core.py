@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The archive of the core alone (docs/adr/0167): programs that use it link and run, others do not link or learn why."""
+"""The archive of the core alone (src/README.md): programs that use it link and run, others do not link or learn why."""
 
 import os
 import platform

@@ -206,13 +206,14 @@ def test():
 # --------------------------------------------------------------------------------------- tables and lists
 
 def merged(texts):
-    """One text for all sizes, or each with its sizes."""
+    """The text of most sizes, and others with their sizes."""
     if len(set(texts)) == 1:
         return texts[0]
     sizes = collections.defaultdict(list)
     for size, text in zip(SIZES, texts):
         sizes[text].append(str(size))
-    return "; ".join(f"{text} ({', '.join(of)})" for text, of in sizes.items())
+    most = max(sizes, key=lambda text: len(sizes[text]))
+    return "; ".join([most, *(f"{text} ({', '.join(of)})" for text, of in sizes.items() if text != most)])
 
 
 def text_of(matrix, cell, runs):
@@ -222,7 +223,7 @@ def text_of(matrix, cell, runs):
     if matrix.asks_only(cell) and end.when == SILENT:
         return "no"
     found = [name for name, known in (("trim", trim.when in CAUGHT and not trim.twice), ("end", end.when == END)) if known]
-    return (", ".join(found) or f"**{end.when}**") + (" ²" if trim.twice else " ¹" if on.twice else "")
+    return ("slab" if len(found) == 2 else "".join(found) or f"**{end.when}**") + (" ²" if trim.twice else " ¹" if on.twice else "")
 
 
 def columns_of_cells(matrix, outcomes):

@@ -40,11 +40,6 @@ def faster_than_classic(load, better=lambda ours, classic: classic / ours):
     return [better(ns["prudence", what], ns["classic", what]) for _, what in ns if ("classic", what) in ns]
 
 
-def classic_column(column, side, scenario="pairs"):
-    place = table(csv("classic"), "")[0].index(column)
-    return [numbers_in(row[place].split(" / ")[side])[0] for row in rows(csv("classic"), "", scenario)]
-
-
 # Ways to make a pair: as results.md names them, and as replace.csv does; the most that they may take of the best plain pair.
 WAYS = {"shared library": ("prudence", 0.80), "static": ("prudence-static", 0.75), "`<prudence/inline.h>`": ("prudence-inline", 0.50),
         "`prudence_cache_replace`": ("prudence-replace", 0.65), "the same, inlined": ("prudence-replace-inline", 0.50)}
@@ -152,12 +147,6 @@ def floor_cells(name):
     return [f"{cell(csv('floors'), '', ('tight', '64', subject, batch), column):.2f}" for column in FLOOR_COLUMNS]
 
 
-def beside_floors(column, *subjects):
-    """Ratios at all sizes and in both orders."""
-    titles, *lines = table(csv("floors"), "")
-    return [numbers_in(line[titles.index(column)])[0] for line in lines if line[titles.index("subject")] in subjects and line[titles.index("batch")] == "1"]
-
-
 SHARED, INLINED = ("prudence",), ("prudence-inline", "prudence-replace-inline")
 
 RANGES = [
@@ -165,26 +154,16 @@ RANGES = [
     Range(RESULTS, "inlined code {} to {}; beside", lambda: by_plain("1 + 0", INLINED)),
     Range(RESULTS, "beside a reader {} to {} and", lambda: by_plain("1 + 1", SHARED)),
     Range(RESULTS, "and {} to {}. So", lambda: by_plain("1 + 1", INLINED)),
-    Range(RESULTS, "library takes {} to {} of the CPU time", lambda: beside_floors("÷ plain, batches of 1,024", *SHARED)),
-    Range(RESULTS, "inlined code {} to {}; of one at a time", lambda: beside_floors("÷ plain, batches of 1,024", *INLINED)),
-    Range(RESULTS, "of one at a time {} to {} and", lambda: beside_floors("÷ plain, one at a time", *SHARED)),
-    Range(RESULTS, "and {} to {}. An inlined", lambda: beside_floors("÷ plain, one at a time", *INLINED)),
     Range(RESULTS, "A pair takes {} to {} ns, and", lambda: down(csv("pairs"), "", "prudence")),
     Range(RESULTS, "pair of any `call_rcu` {} to {} ns", lambda: down(csv("pairs"), "", "best call_rcu")),
     Range(RESULTS, "ns, {} to {} times as long (pairs.csv)", lambda: down(csv("pairs"), "", "that ÷ ours")),
-    Range(RESULTS, "instead of {} to {}, and the most slabs", lambda: classic_column("hits, %", 1)),
-    Range(RESULTS, "slabs that ever were {} to {} instead", lambda: classic_column("peak slabs", 0)),
-    Range(RESULTS, "instead of {} to {} (classic.csv)", lambda: classic_column("peak slabs", 1)),
-    Range(RESULTS, "median of `call_rcu` is {} to {} ms", lambda: [us / 1e3 for us in of_call_rcu("latency", "p50")]),
     Range(RESULTS, "Callbacks run {} to {} times sooner", lambda: [*rcu("call to callback, median µs", "Prudence memb", "liburcu memb"),
                                                                *rcu("call to callback, median µs", "Prudence qsbr", "liburcu qsbr")]),
     Range(RESULTS, "`synchronize` of memb is {} to {} times as fast", lambda: rcu("synchronize", "Prudence memb", "liburcu memb")),
     Range(RESULTS, "that of qsbr {} to {} times", lambda: rcu("synchronize", "Prudence qsbr", "liburcu qsbr")),
-    Range(RESULTS, "needs no batch and takes {} to {} ns", lambda: down(csv("rcu"), "", "Prudence memb", ("deferred",))),
     Range(RESULTS, "`call_rcu` takes {} to {} ns, within", lambda: of_call_rcu("stall", "ns wall")),
     Range(RESULTS, "within {} to {} MB (stall.csv)", lambda: of_call_rcu("stall", "peak, MB")),
     Range(RESULTS, "public programs peak at {} to {} of", lambda: [one for one in down(csv("public"), "", "peak RSS") if one >= 1.25]),
-    Range(RESULTS, "liburcu's takes {} to {}.", lambda: down(csv("rcu"), "", "liburcu qsbr", ("quiescent state",))),
 
     Range(EVALUATE, "by {} to {} % in the median", lambda: faster_than_classic("tree", lambda ours, classic: 100 * (classic / ours - 1))),
     Range(EVALUATE, "and {} to {} of its memory", lambda: [1 / ratio for ratio in by_subject("peers-memory-store", "rculfhash")]),
@@ -195,22 +174,13 @@ RANGES = [
     Range(EVALUATE, "and {} to {} times in the tree", lambda: by_subject("peers-time-lists", ("ck-epoch+tcmalloc", "ck-epoch+mimalloc"), ("tree",))),
     Range(EVALUATE, "Lists take {} to {} MB with epochs", lambda: [numbers_in(row[4])[0] for row in rows(f"{PAPER}/endurance.csv", "") if row[0].startswith("ck-epoch")]),
     Range(EVALUATE, "In pairs epochs need {} to {} of our memory", lambda: by_subject("peers-memory-lists", "ck-epoch", ("pairs",))),
-    Range(EVALUATE, "rounds of the quick form {} to {}.", lambda: numbers_in(rows(f"{PAPER}/peers-time-lists.csv", "", "hand over, 16 sizes")[0][8])[1:]),
 
     Range(ACDC, "Prudence's malloc has {} to {} times glibc's", lambda: by_glibc("malloc and free: Prudence")),
-    Range(ACDC, "Deferred frees have {} to {} times", lambda: by_glibc("frees deferred: Prudence")),
+    Range(ACDC, "throughput, deferred frees {} to {} times", lambda: by_glibc("frees deferred: Prudence")),
     Range(ACDC, "of seven allocators has {} to {}.", lambda: by_glibc("call_rcu, best of seven allocators")),
-    Range(ACDC, "Short-term memory has {} to {} (lazy)", lambda: by_glibc("lazy")),
-    Range(ACDC, "(lazy) and {} to {} (eager).", lambda: by_glibc("eager")),
     Range(ACDC, "**Short-term memory beside glibc**: {} to {} times", lambda: by_glibc("lazy", "eager")),
     Range(ACDC, "A lazy refresh takes {} to {} cycles", lambda: acdc("operations", "refresh", "lazy")),
     Range(ACDC, "a lazy tick {} to {}. The", lambda: acdc("operations", "tick", "lazy")),
-    Range(ACDC, "on average, and takes {} to {} cycles", lambda: acdc("operations", "refresh", "lazy, --plain")),
-    Range(ACDC, "at each tick costs {} to {} cycles", lambda: acdc("keep-alive", "keep alive")),
-    Range(ACDC, "1,000 bytes takes {} to {} cycles allocated", lambda: acdc("bursts", "allocated and freed")),
-    Range(ACDC, "and freed, {} to {} with a date", lambda: acdc("bursts", "given a date each")),
-    Range(ACDC, "and {} to {} in two regions", lambda: acdc("bursts", "in two regions for each burst")),
-    Range(ACDC, "add {} to {} misses", lambda: [value for value in acdc("misses", "dates") if value]),
     Range(ACDC, "lazy global tick is {} to {} times as slow", lambda: numbers_in(rows("docs/results/data/acdc/findings-later.csv", "", "6.8", "lazy global tick is faster than tick with large heaps")[0][2])[:2]),
     Range(ACDC, "malloc and free take {} to {} cycles in glibc", lambda: reason("malloc and free of glibc, cycles, with cache misses")),
     Range(ACDC, "and {} to {} in ours", lambda: reason("malloc and free of Prudence, cycles, with cache misses")),
@@ -245,8 +215,6 @@ OTHER = [
     (ACDC, "618 points, each 5 to 50 times", "a condition"),
     (ACDC, "5 to 50 runs of each", "a condition"),
     (ACDC, "flat from 1 to 12 threads", "a condition"),
-    (ACDC, "with extensions 8 to 1", "a condition"),
-    (ACDC, "an object of 2 to 1,000 bytes", "a condition"),
     (RESULTS, "among 64 to 16,384 live ones", "a condition"),
     (RESULTS, "From 1 to 8 threads", "a condition"),
     (RESULTS, "pairs of 16 to 512 bytes", "a condition; test_ranges.py looks at all its rows"),
@@ -273,7 +241,6 @@ ADR = "docs/adr"
 COUNTS = [  # (page, words with {}, what each {} is)
     (SHORT_TERM, "A refresh executes {} instructions", [lambda: golden("scm_refresh", "short_term")]),
     (SHORT_TERM, "A lazy tick executes {} instructions", [lambda: golden("scm_tick", "short_term")]),
-    (ACDC, "costs a refresh {} instructions", [lambda: golden("scm_refresh", "short_term")]),
     (f"{ADR}/0020-short-term-memory.md", "first refresh {}, further {}, tick {}, allocation in a region {}.",
      [lambda: golden("scm_refresh", "short_term"), lambda: golden("scm_refresh, a further date", "short_term"), lambda: golden("scm_tick", "short_term"),
       lambda: golden("scm_region_alloc", "short_term")]),

@@ -103,6 +103,7 @@ class Layers(Check):
     def test_include_of_the_library_in_a_program(self):
         for name in "programs/watch/top.c", "lab/bench/pairs.c":
             self.breaks(name, '#include "slab/slab.h"')
+            (self.root / name).unlink()
 
     def test_include_of_the_os_shim_from_base(self):
         self.breaks("src/core/base/bits.h", '#include "page.h"')
@@ -472,7 +473,11 @@ class Docs(Check):
         self.write(page, "# Speed\n\n" + "| word " * 999)
         self.passes("check-docs")
         self.write(page, "# Speed\n\n" + "| word " * 1000)
-        self.fails("check-docs", f"{page}:1:", "a page of results of 2,002 words: 2,000 are the most", "1 failures")
+        self.fails("check-docs", f"{page}:1:", "a page of 2,002 words: 2,000 are the most", "1 failures")
+
+    def test_a_page_of_another_kind_that_is_too_long(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "word " * 2000)
+        self.fails("check-docs", f"{self.PAGE}:1:", "words: 2,000 are the most", "1 failures")
 
     def test_code_is_no_link(self):
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\n[a](b)\n```\n`[a](b)`\n")

@@ -42,9 +42,8 @@ struct working_set {
 
 #define REGRET_SHIFT 3
 
-#define SPARE_PER_MS   ((uint64_t)84 << 10) /* bytes for each ms of `decay`: by default some 8 MB */
+#define SPARE_PER_MS   ((uint64_t)21 << 10) /* bytes for each ms of `decay`: by default some 2 MB */
 #define SPARE_SHIFT    2
-#define SLABS_SHIFT    2  /* slabs are soon remade of pages that are kept, so they get a quarter */
 #define SEASON_WINDOWS 32 /* of `decay` each */
 
 static struct working_set kinds[PAGE_KINDS];
@@ -194,7 +193,7 @@ static uint64_t spare_by_decay(void)
 
 uint64_t os_pages_spare(void)
 {
-    return load_relaxed(&spare) + (spare_by_decay() >> SLABS_SHIFT);
+    return load_relaxed(&spare) + spare_by_decay();
 }
 
 uint64_t os_pages_kept(void)
@@ -292,7 +291,7 @@ void working_set_fork_child(void)
  */
 bool working_set_excess(struct excess *excess, bool all_of_it)
 {
-    uint64_t retain = load_relaxed(&retain_bytes), most = spare + spare_by_decay();
+    uint64_t retain = load_relaxed(&retain_bytes), most = os_pages_spare();
     uint64_t wanted, keep, beyond, huge_mappings_keep, huge_mappings;
     const struct working_set *run = &kinds[RUNS], *huge = &kinds[HUGE_MAPPINGS];
     bool now;

@@ -8,8 +8,8 @@
  * part, the state of threads that the child does not have (child). Then parent and child release
  * the locks, from the last part to the first (done). Last, each part may do more work with no lock
  * held: in the parent by resume, in the child by revive, which also makes the library's threads.
- * docs/reference/fork.md names every writable word of the library with its fate; tools/check/fork
- * finds words that the page does not name.
+ * docs/reference/fork-words.csv has every writable word of the library with its fate;
+ * tools/check/fork finds words that it does not have.
  *
  * A thread that allocates during a fork waits. So once prepare has begun, fork must not wait for
  * anything whose holder may allocate. Therefore the first parts are the locks that libc takes after

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fork handlers (the table is in fork.c; docs/reference/fork.md tells the fate of each word). */
+/* Fork handlers (the table is in fork.c; docs/reference/fork-words.csv has each word's fate). */
 #ifndef PROCESS_FORK_H
 #define PROCESS_FORK_H
 

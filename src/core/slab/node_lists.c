@@ -191,21 +191,31 @@ static struct slab *last_free(struct slab_node *node)
     return NULL;
 }
 
-/* Returns how many of its free slabs the node may keep, so that those of all nodes have no more
- * bytes than the page source finds worth it (ADR 174). */
+/* Bytes of free slabs in the process with which each node may have as many as its limit. */
+#define FREE_FEW ((uint64_t)1 << 20)
+
+/* Returns how many bytes of free slabs are too many (ADR 174). */
+static uint64_t free_beyond(void)
+{
+    uint64_t most = max_u64(os_pages_spare(), FREE_FEW), bytes = node_lists_free_bytes();
+
+    return bytes - min_u64(bytes, most);
+}
+
+/* Returns how many free slabs the node may keep. One may always stay, because the cache may be
+ * about to want it. */
 static size_t within_spare(const struct slab_node *node)
 {
     size_t slab_bytes = list_first(&node->lists[SLAB_FREE], struct slab, link)->bytes;
-    uint64_t most = os_pages_spare(), bytes = node_lists_free_bytes();
-    uint64_t beyond = bytes > most ? (bytes - most) / slab_bytes : 0;
+    uint64_t beyond = free_beyond() / slab_bytes;
 
-    return node->free_slabs - min_size(node->free_slabs, beyond);
+    return max_size(node->free_slabs - min_size(node->free_slabs, beyond), 1);
 }
 
 /* Moves slabs onto `excess`: retired ones, then free ones, oldest first, up to `wanted` bytes.
- * Keeps `keep` free slabs (0: none), or more if demand wants them, and all slabs with a latent bit,
- * which are not free. Type-safe memory stays until a grace period after the slab became free.
- * Returns the number of slabs. */
+ * Keeps `keep` free slabs (0: none), more if demand wants them, fewer if the caches together have
+ * too many, and all slabs with a latent bit, which are not free. Type-safe memory stays until a
+ * grace period after the slab became free. Returns the number of slabs. */
 unsigned node_lists_detach_excess(struct slab_node *node, unsigned keep, size_t wanted,
                                   struct list *excess)
 {
@@ -217,8 +227,8 @@ unsigned node_lists_detach_excess(struct slab_node *node, unsigned keep, size_t 
         take_out_slab(node, slab, excess);
         detached++;
     }
-    if (keep && node->free_slabs > keep)
-        keep = (unsigned)max_size(keep, min_size(node_lists_decay_keeps(node), within_spare(node)));
+    if (keep && node->free_slabs)
+        keep = (unsigned)min_size(max_size(keep, node_lists_decay_keeps(node)), within_spare(node));
     while (node->free_slabs > keep && detached < NODE_SLABS_A_VISIT && wanted) {
         slab = last_free(node);
         if (!slab)
@@ -238,5 +248,6 @@ unsigned node_lists_detach_excess(struct slab_node *node, unsigned keep, size_t 
 /* Returns whether node_lists_detach_excess() may find something. */
 bool node_lists_have_excess(const struct slab_node *node, unsigned keep)
 {
-    return node->free_slabs > keep || !list_is_empty(&node->lists[SLAB_RETIRED]);
+    return node->free_slabs > keep || !list_is_empty(&node->lists[SLAB_RETIRED]) ||
+           (node->free_slabs > 1 && free_beyond());
 }

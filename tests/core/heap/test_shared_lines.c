@@ -307,7 +307,7 @@ static const struct scenario {
      false,
      true,
      {60, 0, 0, 0, 0},
-     {33, 1467, 958, 23, 43},
+     {33, 1467, 959, 23, 43},
      NULL},
 };
 

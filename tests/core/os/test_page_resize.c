@@ -194,4 +194,4 @@ TEST(failures)
 }
 
 /* Makes the first region as large as all others. */
-SUITE(region_small = 0)
+SUITE(region_small = 0, os_pages_set_retain(16 * MIB))

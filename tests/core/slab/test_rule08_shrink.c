@@ -10,6 +10,8 @@
 #include "support/slab_test.h"
 
 #define SLABS 20
+#define MANY  40 /* caches */
+#define MIB   ((size_t)1 << 20)
 
 static void *objects[OBJECTS_MAX];
 
@@ -50,6 +52,25 @@ TEST(slabs_wanted_just_now_are_kept_for_a_while)
     assert_int_equal(stats_of(cache).slabs_now, SLABS);
     assert_int_equal(prudence_cache_shrink(cache), SLABS * cache->body->slab_bytes);
     check_books(cache);
+}
+
+/* The limit is each cache's. A program with many sizes that frees all has little use for so many
+ * slabs, so together the caches keep fewer. */
+TEST(many_caches_keep_few_free_slabs_together)
+{
+    size_t kept = 0, limits = 0;
+
+    for (unsigned i = 0; i < MANY; i++) {
+        struct prudence_cache *cache = full_slabs("0");
+
+        node_put(cache, objects, SLABS * cache->body->capacity);
+        assert_true(stats_of(cache).slabs_now >= 1);
+        kept += stats_of(cache).slabs_now * cache->body->slab_bytes;
+        limits += cache->body->free_limit * cache->body->slab_bytes;
+        check_books(cache);
+    }
+    assert_true(limits > 6 * MIB);
+    assert_true(kept <= 4 * MIB);
 }
 
 static void pause_until_later(void)

@@ -138,11 +138,7 @@ def lines_of(kept):
     programs = together(entry["programs"] for entry in kept["journals"].values())
     yield from (f"- {sentence}." for sentence in sentences(programs))
     machines = sorted({f"{entry['machine']} (until {entry['until']})" for entry in kept["journals"].values()})
-    yield from ["", f"Machines: {'; '.join(machines)}.", "", "## Findings", "", *finding_lines(kept), "", "## By program", ""]
-    yield "| " + " | ".join(HEAD) + " |"
-    yield "|" + "---|" * len(HEAD)
-    for row in rows_of(programs):
-        yield "| " + " | ".join(row) + " |"
+    yield from ["", f"Machines: {'; '.join(machines)}.", "", "## Findings", "", *finding_lines(kept)]
 
 
 def write_page(kept):

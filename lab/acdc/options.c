@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <prudence/prudence.h>
-
 #include "arguments.h"
 #include "draw.h"
 
@@ -376,12 +374,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
 }
 
-static void print_version(FILE *file, struct argp_state *state)
-{
-    (void)state;
-    fprintf(file, "acdc %s\n", PRUDENCE_VERSION);
-}
-
 void options_parse(int argc, char **argv, struct options *options)
 {
     static const struct argp argp = {
@@ -395,7 +387,6 @@ void options_parse(int argc, char **argv, struct options *options)
     };
     struct parsing parsing = {.options = options};
 
-    argp_program_version_hook = print_version;
     *options = (struct options){.json = NULL};
     settings_defaults(&options->settings);
     argp_parse(&argp, argc, argv, 0, NULL, &parsing);

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <prudence/prudence.h>
-
 #include "arguments.h"
 #include "caches.h"
 #include "choice.h"
@@ -480,7 +478,6 @@ static void explain(int argc, char **argv)
                               NULL,
                               NULL,
                               NULL};
-    static char version[64] = "prudence-bench ";
     int line = 1, flags = OPTION_DOC | OPTION_NO_USAGE;
 
     for (unsigned i = 0; scenarios[i]; i++, line++)
@@ -489,7 +486,6 @@ static void explain(int argc, char **argv)
     for (unsigned i = 0; commands[i].summary; i++, line++)
         options[line] =
             (struct argp_option){commands[i].name, 0, NULL, flags, commands[i].summary, line + 1};
-    argp_program_version = strcat(version, prudence_version());
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
 }
 

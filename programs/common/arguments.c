@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <prudence/prudence.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,15 @@ bool name_parse(const char *text, name_function *name, unsigned *index)
 }
 
 /* --------------------------------------------------------------------------- in parsers of argp */
+
+static void print_version(FILE *file, struct argp_state *state)
+{
+    (void)state;
+    fprintf(file, "%s %s\n", program_invocation_short_name, PRUDENCE_VERSION);
+}
+
+/* Gives each program that links this file the option --version. */
+void (*argp_program_version_hook)(FILE *file, struct argp_state *state) = print_version;
 
 static const char *option_name(const struct argp *argp, int key)
 {

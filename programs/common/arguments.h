@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses numbers and names from a command line, alone or with commas between. */
+/* Parses numbers and names from a command line, alone or with commas between. A program that uses
+ * this has --version. */
 #ifndef BENCH_ARGUMENTS_H
 #define BENCH_ARGUMENTS_H
 

@@ -4,6 +4,9 @@
 //! `PRUDENCE_LIB_DIR` names the folder of `libprudence.so`; otherwise pkg-config knows it. Where
 //! neither does, and where `PRUDENCE_VENDORED` is set, this builds the C of the folder `c`, which the
 //! package has, and links it into the program. Nothing is fetched, and no crate is needed.
+//!
+//! Cargo shows programs that it runs only libraries below the target folder. So there are links to the
+//! library. Build scripts of packages that need this one find its folder in `DEP_PRUDENCE_LIBDIR`.
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +23,17 @@ fn main() {
     if env::var_os("DOCS_RS").is_some() {
         return; // docs.rs links nothing
     }
+    let system = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    if system != "linux" {
+        eprintln!(
+            "prudence-sys: Prudence works on Linux alone, and the program is built for '{system}'."
+        );
+        exit(1);
+    }
     if env::var_os("PRUDENCE_VENDORED").is_none() {
         if let Some(folder) = env::var_os("PRUDENCE_LIB_DIR") {
-            println!("cargo:rustc-link-search=native={}", folder.to_string_lossy());
             println!("cargo:rustc-link-lib=prudence");
-            println!("cargo:libdir={}", folder.to_string_lossy());
-            return;
+            return search(Path::new(&folder));
         }
         if let Ok(flags) = pkg_config() {
             return flags.split_whitespace().for_each(pass_on);
@@ -48,10 +56,26 @@ fn pkg_config() -> Result<String, String> {
 
 fn pass_on(flag: &str) {
     if let Some(folder) = flag.strip_prefix("-L") {
-        println!("cargo:rustc-link-search=native={folder}");
-        println!("cargo:libdir={folder}");
+        search(Path::new(folder));
     } else if let Some(library) = flag.strip_prefix("-l") {
         println!("cargo:rustc-link-lib={library}");
+    }
+}
+
+/// Lets the linker and `cargo run` find the library in a folder.
+fn search(folder: &Path) {
+    println!("cargo:rustc-link-search=native={}", folder.display());
+    println!("cargo:libdir={}", folder.display());
+    if let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if name.to_string_lossy().starts_with("libprudence.so.") {
+                let _ = fs::remove_file(out.join(&name));
+                #[allow(deprecated)] // because the other function is not there on all systems
+                let _ = fs::soft_link(entry.path(), out.join(&name)); // without it there are other ways
+            }
+        }
+        println!("cargo:rustc-link-search=native={}", out.display());
     }
 }
 

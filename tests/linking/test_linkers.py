@@ -6,7 +6,7 @@
 membarriers.
 
 The library is also linked as two files (tools/amalgamate), which link-time optimization sees together with the program: by each compiler,
-for each kind of executable, by each linker. PRUDENCE_MODELS=deep (make test-long) has any two of these together, else some are tried.
+for each kind of executable, by each linker, below programs in C, C++ and Rust. PRUDENCE_MODELS=deep (make test-long) has any two of these together, else some are tried.
 
 mold binds a weak variable of the dynamic loader to 0, so that a library which trusts its reference believes that glibc has no
 sequences. What the machine has is found out by a program that does not use the library (tests/modes/machine.c)."""
@@ -36,6 +36,7 @@ COMPILERS = (("gcc",), ("gcc", "-flto", "-flto-partition=none"), ("gcc", "-flto"
 OPTIMIZED = ("-O0", "-O1", "-O2", "-O3")
 POSITIONS = {"-shared": "-fPIC", "-pie": "-fPIE", "-no-pie": "-fno-pie", "-static": "-fno-pie", "-static-pie": "-fPIE"}
 PLUS = {"gcc": "g++", "clang": "clang++"}
+RUSTC = shutil.which("rustc", path="/usr/bin") or shutil.which("rustc") or sys.exit("there is no rustc (tools/setup installs it)")
 numbers = itertools.count()
 # For a program that calls malloc before constructors run, and whose own dlsym allocates (glibc 2.34 and newer).
 FIRST = """
@@ -150,18 +151,23 @@ class Linkers(unittest.TestCase):
         link = [*flags, f"-fuse-ld={linker}", "-pthread", "-o"]
         library, program, linked = (self.folder / f"two-{next(numbers)}{end}" for end in (".o", ".o", ""))
         call(compiler, *flags, "-c", self.folder / "prudence.c", "-o", library)
-        call(compiler, *flags, "-DTWO_FILES", "-x", language, "-c", HERE / "program_mode.c", "-o", program)
+        if language == "rust":
+            model = "static" if POSITIONS[kind] == "-fno-pie" else "pic"
+            call(RUSTC, "--edition=2021", "--crate-type=staticlib", f"-Copt-level={optimized[2:]}", f"-Crelocation-model={model}",
+                 HERE / "program_mode.rs", "-o", program)
+        else:
+            call(compiler, *flags, "-DTWO_FILES", "-x", language, "-c", HERE / "program_mode.c", "-o", program)
         kind = [kind]
         if kind == ["-shared"]:
             objects, library = library, self.folder / f"lib{linked.name}.so"
             call(compiler, *link, library, *kind, objects)
             kind = ["-pie", f"-Wl,-rpath,{self.folder}"]  # not always, because glibc 2.36 crashes in a -static-pie program with a path
-        call(compiler if language == "c" else PLUS[compiler], *link, linked, *kind, program, library)
+        call(PLUS[compiler] if language == "c++" else compiler, *link, linked, *kind, program, library, "-lm")
         self.works(linked)
 
     def test_two_files(self):
         call(ROOT / "tools/amalgamate", self.folder)
-        rows = rows_of_pairs(is_possible, self.compilers, OPTIMIZED, POSITIONS, self.linkers, ("c", "c++"))
+        rows = rows_of_pairs(is_possible, self.compilers, OPTIMIZED, POSITIONS, self.linkers, ("rust", "c", "c++"))
 
         def one(row):
             with self.subTest(row=row):

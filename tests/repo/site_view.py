@@ -11,7 +11,8 @@ import unittest
 
 SECONDS = 300  # until a browser is given up
 
-# [text, class, contrast] of what a reader sees with less than 4.5:1; the width of the page, if it is wider than the window.
+# [text, class, contrast] of what a reader sees with less than 4.5:1; code whose lines are cut; the width of the page, if it is wider
+# than the window.
 SCRIPT = """
 const channels = text => text.match(/[\\d.]+/g).map(Number);
 const kept = compute => {
@@ -39,6 +40,7 @@ return {
     faint: [...seen].filter(([, contrast]) => contrast < 4.5).slice(0, 9)
         .map(([element, contrast]) => [element.textContent.trim().slice(0, 40), element.className, contrast]),
     looked: seen.size,
+    cut: [...document.querySelectorAll("pre code")].filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.slice(0, 40)),
     wide: document.documentElement.scrollWidth > innerWidth + 1 ? document.documentElement.scrollWidth : 0,
     scheme: document.body.dataset.mdColorScheme,
 };
@@ -88,14 +90,14 @@ class Browser:
         self.driver.get(page.as_uri())
         return self.driver.execute_script(SCRIPT)
 
-    def search(self, word):
-        """The addresses of what the search finds in the page that is open, best first; they name the word."""
+    def search(self, words, shown=None):
+        """The addresses of what the search finds in the page that is open, best first; they name the words, or `shown`."""
         from selenium.webdriver.common.by import By
         from selenium.webdriver.support.wait import WebDriverWait
         field = self.driver.find_element(By.CSS_SELECTOR, "input[name=query]")
         self.driver.execute_script("document.querySelector('#__search').checked = true; arguments[0].focus(); arguments[0].value = ''", field)
-        field.send_keys(word)
+        field.send_keys(words)
         return WebDriverWait(self.driver, SECONDS).until(lambda driver: driver.execute_script("""
             const found = [...document.querySelectorAll(".md-search-result__list a")].map(one => one.href);
             return found.some(one => new URL(one).searchParams.get("h") === arguments[0]) && found;
-        """, word))
+        """, shown or words))

@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
+TODAYS_REUSE = ROOT / "build/reuse/bin/reuse"
 DUAL = "/* SPDX-License-Identifier: MIT OR GPL-2.0-only */\n"
 MIT = "/* SPDX-License-Identifier: MIT */\n"
 
@@ -44,7 +45,7 @@ class Check(unittest.TestCase):
         self.root = Path(folder.name)
         for name, text in CLEAN.items():
             self.write(name, text)
-        for name in (".clang-format", ".clang-tidy", ".reuse/dep5", "LICENSES/MIT.txt", "LICENSES/GPL-2.0-only.txt"):
+        for name in (".clang-format", ".clang-tidy", "REUSE.toml", "LICENSES/MIT.txt", "LICENSES/GPL-2.0-only.txt"):
             (self.root / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
         self.write("build/compile_commands.json", json.dumps([{
@@ -367,8 +368,19 @@ class Licences(Check):
         self.fails("check-licences", "src/core/gp/gp.c", "Missing licenses")
 
     def test_nobody_has_the_copyright(self):
-        (self.root / ".reuse/dep5").unlink()
+        (self.root / "REUSE.toml").unlink()
         self.fails("check-licences", "no copyright", "src/core/heap/heap.c")
+
+    @unittest.skipUnless(TODAYS_REUSE.exists(), "there is no reuse of today (tools/setup --release)")
+    def test_todays_reuse(self):
+        """Debian's reads neither REUSE.toml nor what is wrong with an expression."""
+        environment = {**os.environ, "PATH": f"{TODAYS_REUSE.parent}:{os.environ['PATH']}"}
+        self.write("src/core/gp/gp.c", "/* SPDX-License-Identifier: .*?( */\n")
+        for root, status, said in ((ROOT, 0, "is compliant with"), (self.root, 1, "invalid SPDX License Expressions")):
+            done = subprocess.run([ROOT / "tools/reuse", root, "lint"], env=environment, text=True, capture_output=True)
+            self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+            self.assertIn(said, done.stdout)
+            self.assertEqual(done.stderr, "")
 
 
 class Docs(Check):

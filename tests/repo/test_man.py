@@ -63,6 +63,17 @@ class Version(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"{page.stem} {version}\n", ""))
                 self.assertIn(version, page.read_text().splitlines()[1])
 
+    def test_each_program_that_measures_says_it(self):
+        """By programs/common/arguments.c."""
+        version, found = version_here(mark="-"), 0
+        for program in sorted((BUILD / "bin").glob("prudence-*")):
+            if b"argp_parse" in program.read_bytes():
+                found += 1
+                with self.subTest(program.name):
+                    done = subprocess.run([program, "--version"], text=True, capture_output=True)
+                    self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"{program.name} {version}\n", ""))
+        self.assertGreater(found, 6)
+
 
 class Man(unittest.TestCase):
     def test_groff_warns_of_nothing(self):

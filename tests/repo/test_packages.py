@@ -65,6 +65,18 @@ class Debian(unittest.TestCase):
                     home[file] = package
         self.assertEqual(self.installed - home.keys() - NOT_PACKAGED, set(), "no package has these")
 
+    def test_each_program_is_on_the_page_and_has_its_own(self):
+        """docs/how-to/package.md shortens all names but the first."""
+        row = re.search(r"^\| `prudence-tools` \| (.*?);", (ROOT / "docs/how-to/package.md").read_text(), re.M)[1]
+        named = {f"prudence{name}" for name in re.findall(r"(?:prudence)?(-\w+)", row)}
+        programs = {Path(file).name for file in self.installed if file.startswith("bin/prudence-")}
+        self.assertEqual(programs, named)
+        for text in (re.search(r"^Package: prudence-tools\n(.*?)\n\n", CONTROL, re.M | re.S)[1],
+                     re.search(r"^%description tools\n(.*?)\n\n", (ROOT / "packaging/rpm/prudence.spec").read_text(), re.M | re.S)[1]):
+            self.assertEqual(programs - set(re.findall(r"prudence-\w+", text)), set())
+        for program in programs:
+            self.assertIn(f"share/man/man1/{program}.1", self.installed)
+
     def test_each_library_has_a_package_and_symbols(self):
         libraries = {re.match(r"(.*)\.so\.0$", Path(file).name)[1] for file in self.installed if file.endswith(".so.0")}
         self.assertGreaterEqual(len(libraries), 3)

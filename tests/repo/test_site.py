@@ -198,7 +198,7 @@ def site():
     done = subprocess.run([ROOT / "tools/site/build"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         raise AssertionError(done.stdout)
-    return {path: Page(path) for path in sorted(SITE.rglob("*.html")) if path.name != "404.html"}
+    return {path: Page(path) for path in sorted(SITE.rglob("*.html"))}
 
 
 class Site(unittest.TestCase):
@@ -259,6 +259,19 @@ class InABrowser(unittest.TestCase):
             page.write_text('<body style="color: #999; width: 3000px">faint')
             found = self.browser.look(page)
         self.assertEqual(([text for text, *_ in found["faint"]], found["wide"] >= 3000), (["faint"], True))
+
+    def test_front_page_cuts_no_line(self):
+        self.browser.show(False, 1280)
+        self.assertEqual(self.browser.look(SITE / "index.html")["cut"], [])
+        self.assertGreater(len(self.browser.look(SITE / "how-to/watch.html")["cut"]), 0, "a line that is cut is not seen")
+
+    def test_search_finds_bugs(self):
+        """What a reader with a bug looks for; `after` is no word for the search."""
+        self.browser.show(False, 1280)
+        for words, shown in (("double free", "double free"), ("use after free", "use free")):
+            with self.subTest(words):
+                self.browser.look(SITE / "index.html")
+                self.assertEqual(urlsplit(self.browser.search(words, shown)[0]).path, f"{SITE}/how-to/find-bugs.html")
 
     def test_search_finds_functions(self):
         """In a page of file:, where a browser allows neither a request nor a worker."""

@@ -106,10 +106,10 @@ class Rust(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertNotIn("warning", result.stdout)
         files = cargo("package", "--offline", "--allow-dirty", "--list", "-p", "prudence-sys").stdout.splitlines()
-        self.assertLess({"build.rs", "src/bindings.rs", "c/src/core/slab/alloc.c", "c/include/prudence/prudence.h"}, set(files))
+        self.assertLess({"LICENSE", "build.rs", "src/bindings.rs", "c/src/core/slab/alloc.c", "c/include/prudence/prudence.h"}, set(files))
         self.assertEqual([name for name in files if "/kernel/" in name], [])
         files = cargo("package", "--offline", "--allow-dirty", "--list", "-p", "prudence").stdout.splitlines()
-        self.assertLess({"README.md", "src/lib.rs", "src/garbage/bag.rs", "src/hazard/pointer.rs", "examples/config.rs"}, set(files))
+        self.assertLess({"LICENSE", "README.md", "src/lib.rs", "src/garbage/bag.rs", "src/hazard/pointer.rs", "examples/config.rs"}, set(files))
 
     @unittest.skipUnless(DEEP, "make test-long compiles all of C")
     def test_the_crate_builds_the_library_itself(self):
@@ -141,10 +141,125 @@ class Rust(unittest.TestCase):
         with tempfile.TemporaryDirectory() as out:
             environment = {"PATH": os.environ["PATH"], "PKG_CONFIG_LIBDIR": "/nonexistent", "CC": "/nonexistent/cc",
                            "CARGO_MANIFEST_DIR": str(RUST / "prudence-sys"), "OUT_DIR": out}
-            result = subprocess.run([program], env=environment, text=True, capture_output=True)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("its C is not built: /nonexistent/cc", result.stderr)
-        self.assertIn("set PRUDENCE_LIB_DIR to the folder of libprudence.so", result.stderr)
+            for system, sentences in (("linux", ("its C is not built: /nonexistent/cc", "set PRUDENCE_LIB_DIR to the folder of libprudence.so")),
+                                      ("macos", ("Prudence works on Linux alone, and the program is built for 'macos'",))):
+                result = subprocess.run([program], env={**environment, "CARGO_CFG_TARGET_OS": system}, text=True, capture_output=True)
+                self.assertEqual(result.returncode, 1)
+                for sentence in sentences:
+                    self.assertIn(sentence, result.stderr)
+
+
+PROGRAM = """prudence::global_allocator!();
+fn main() {
+    println!("{}", vec![1; 1000].iter().sum::<i32>());
+    prudence::synchronize();
+}
+"""
+# For a package that depends on prudence-sys as well.
+SCRIPT = """fn main() {
+    let folder = std::env::var("DEP_PRUDENCE_LIBDIR").unwrap();
+    println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
+}
+"""
+# In each statement the program loses what it must keep.
+IGNORED = """use prudence::{epoch::*, hazard::*, seize, *};
+fn main() {
+    pin();
+    is_pinned();
+    let (place, guard) = (Atomic::new(1), &pin());
+    place.load(std::sync::atomic::Ordering::SeqCst, guard);
+    place.swap(Owned::new(2), std::sync::atomic::Ordering::SeqCst, guard);
+    Owned::new(1).into_shared(guard);
+    let collector = seize::Collector::new();
+    collector.enter();
+    collector.enter_owned();
+    default_collector().register();
+    HazardPointer::new();
+    Reclaimer::new();
+    Cache::new("values").unwrap().make(1);
+    barrier();
+}
+"""
+
+
+@unittest.skipUnless(DEEP, "make test-long compiles the crates")
+class Users(unittest.TestCase):
+    """Packages outside of the tree, as the page of the crate says, and the library in a folder that the loader does not know."""
+
+    PAGE = (RUST / "prudence/README.md").read_text()
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder, cls.prefix = Path(folder.name), Path(folder.name, "prefix")
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", cls.prefix], check=True, stdout=subprocess.DEVNULL)
+
+    def package(self, name, source, script=None, way="path"):
+        """Makes a package with a line of the page; the clone that it names is this tree."""
+        folder = self.folder / name
+        (folder / "src").mkdir(parents=True)
+        line = re.search(rf"^(?:# )?(prudence = {{ {way} = .*)$", self.PAGE, re.M)[1]
+        line = line.replace("../prudence/", f"{ROOT}/").replace("/home/you/prudence", str(ROOT))
+        lines = ["[package]", f'name = "{name}"', 'version = "0.0.0"', 'edition = "2021"', "[dependencies]", line]
+        if script:
+            lines.append(f'prudence-sys = {{ path = "{RUST}/prudence-sys" }}')
+            (folder / "build.rs").write_text(script)
+        (folder / "Cargo.toml").write_text("\n".join(lines) + "\n")
+        (folder / "src/main.rs").write_text(source)
+        return folder
+
+    def run_in(self, folder, command, **more):
+        environment = {name: value for name, value in os.environ.items()
+                       if name not in ("LD_LIBRARY_PATH", "PRUDENCE_LIB_DIR", "RUSTC", "RUSTDOC", "RUSTFLAGS", "CARGO_TARGET_DIR")}
+        environment |= {"PATH": f"{Path(CARGO).parent}:{os.environ['PATH']}", "PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig"), **more}
+        done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_cargo_starts_the_program(self):
+        folder = self.package("started", PROGRAM)
+        self.assertEqual(self.run_in(folder, "cargo run --quiet"), "1000\n")
+        done = subprocess.run([folder / "target/debug/started"], text=True, capture_output=True)
+        self.assertIn("libprudence.so.0", done.stderr, "the library is where the loader finds it, so nothing is tested here")
+
+    def test_an_address_of_the_repository(self):
+        said = subprocess.run(["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, text=True, capture_output=True)
+        if said.stdout != "false\n":
+            self.skipTest("this tree is no whole clone")
+        folder = self.package("cloned", PROGRAM, way="git")
+        self.assertEqual(self.run_in(folder, "cargo run --quiet", CARGO_HOME=str(self.folder / "home"))[-5:], "1000\n")
+
+    def test_the_program_starts_by_itself(self):
+        command = re.search(r"```sh\n(RUSTFLAGS=.*)\n```", self.PAGE)[1]
+        for name, how, source in (("flags", command, None), ("script", "cargo build", SCRIPT)):
+            with self.subTest(name):
+                folder = self.package(name, PROGRAM, source)
+                self.run_in(folder, how)
+                self.assertEqual(self.run_in(folder, f"target/debug/{name}"), "1000\n")
+
+    def test_what_must_be_kept(self):
+        said = self.run_in(self.package("ignored", IGNORED), "cargo build --message-format short")
+        lines = [number for number, line in enumerate(IGNORED.splitlines(), 1) if line.startswith("    ") and "let" not in line]
+        self.assertEqual(sorted(int(number) for number in re.findall(r"main\.rs:(\d+):\d+: warning: unused", said)), lines, said)
+
+
+class Manifests(unittest.TestCase):
+    """What registries show of the crates."""
+
+    def test_they_say_what_is_so(self):
+        manifests = sorted(RUST.glob("*/Cargo.toml"))
+        self.assertEqual(len(manifests), 3)
+        for path in manifests:
+            package = tomllib.loads(path.read_text())["package"]
+            source = (path.parent / "src/lib.rs").read_text()
+            with self.subTest(package["name"]):
+                shown = package["metadata"]["docs"]["rs"]
+                self.assertIn(shown["default-target"], shown["targets"])
+                self.assertEqual([target for target in shown["targets"] if "-linux-" not in target], [])
+                self.assertEqual((path.parent / "LICENSE").read_text(), (ROOT / "LICENSE").read_text())
+                alone = "#![no_std]" in source and "extern crate std" not in source.partition("#[cfg(test)]")[0]
+                self.assertEqual("no-std" in package["categories"], alone)
 
 
 if __name__ == "__main__":

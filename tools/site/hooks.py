@@ -6,6 +6,8 @@
 - A link to a header leads to its page in that reference; one to another file, or a folder, to a page that shows it.
 - Headings have the anchors that GitHub gives them, for which links in pages are written.
 - A browser may not load the index of the search from a file (file:), so it is also a script (theme/).
+- The front page has the width of the lists beside other pages, because its lines of code are long.
+- A host shows 404.html in the place of any page. Its links begin at the site's root there, and in the file where it is itself.
 """
 
 import posixpath
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mkdocs.structure.files import File
 from pymdownx import slugs
@@ -118,6 +121,8 @@ def with_lists(markdown):
 
 def on_page_markdown(markdown, page, config, files):
     """Links between files become links between pages."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
     source = sources.get(page.file.src_uri)
     if not source or source.suffix != ".md":
         return markdown
@@ -134,6 +139,10 @@ def on_page_markdown(markdown, page, config, files):
 def on_post_build(config):
     index = Path(config["site_dir"], "search/search_index.json")
     index.with_suffix(".js").write_text(f"found_index({index.read_text()});\n")
+    root, lost = urlsplit(config["site_url"] or "").path or "/", Path(config["site_dir"], "404.html")
+    text = re.sub(rf'((?:href|src)="){re.escape(root)}', r"\1", lost.read_text())
+    base = f"""<script>if (location.protocol !== "file:") document.write('<base href="{root}">')</script>"""
+    lost.write_text(text.replace("<head>", f"<head>{base}", 1))
 
 
 def title_of(path):

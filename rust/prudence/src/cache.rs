@@ -113,6 +113,7 @@ impl<T> Cache<T> {
     }
 
     /// Moves `value` to memory of the cache. Without memory, ends as `Box::new` does.
+    #[must_use]
     pub fn make(&self, value: T) -> CacheBox<T> {
         match self.try_make(value) {
             Ok(made) => made,
@@ -209,6 +210,7 @@ impl<T> Cache<T> {
     }
 
     /// The cache of C, for functions that have no form here.
+    #[must_use]
     pub fn as_raw(&self) -> *mut sys::prudence_cache {
         self.raw.as_ptr()
     }

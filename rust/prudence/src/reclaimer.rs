@@ -87,12 +87,14 @@ pub struct Home {
 
 impl Reclaimer {
     /// Makes a reclaimer for the current thread.
+    #[must_use]
     pub fn new() -> Reclaimer {
         let stack = Arc::new(Stack { top: AtomicPtr::new(ptr::null_mut()) });
         Reclaimer { home: Home { stack }, thread: PhantomData }
     }
 
     /// Returns what other threads send values with.
+    #[must_use]
     pub fn home(&self) -> Home {
         self.home.clone()
     }

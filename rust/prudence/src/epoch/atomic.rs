@@ -137,6 +137,7 @@ impl<T> Atomic<T> {
     }
 
     /// Allocates `value`.
+    #[must_use]
     pub fn new(value: T) -> Atomic<T> {
         Atomic::from(Owned::new(value))
     }
@@ -147,18 +148,21 @@ impl<T> Atomic<T> {
     }
 
     /// Returns a null pointer.
+    #[must_use]
     pub const fn null() -> Atomic<T> {
         Atomic { pointer: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
     }
 
     /// Loads the pointer.
     #[inline]
+    #[must_use]
     pub fn load<'g>(&self, order: Ordering, _: &'g Guard) -> Shared<'g, T> {
         Shared::of(self.pointer.load(order))
     }
 
     /// Loads the pointer for use as an address. Costs as much as `Acquire`.
     #[inline]
+    #[must_use]
     pub fn load_consume<'g>(&self, guard: &'g Guard) -> Shared<'g, T> {
         self.load(Ordering::Acquire, guard)
     }
@@ -171,6 +175,7 @@ impl<T> Atomic<T> {
 
     /// Stores a pointer, and returns the one before.
     #[inline]
+    #[must_use]
     pub fn swap<'g, P: Pointer<T>>(&self, new: P, order: Ordering, _: &'g Guard) -> Shared<'g, T> {
         Shared::of(self.pointer.swap(new.into_ptr(), order))
     }
@@ -395,6 +400,7 @@ impl<T> Owned<T> {
     }
 
     /// Allocates `value`.
+    #[must_use]
     pub fn new(value: T) -> Owned<T> {
         Owned::from(Box::new(value))
     }
@@ -416,11 +422,13 @@ impl<T> Owned<T> {
 
     /// Makes a pointer that readers may have, for a store under `guard`.
     #[inline]
+    #[must_use]
     pub fn into_shared(self, _: &Guard) -> Shared<'_, T> {
         Shared::of(self.into_ptr())
     }
 
     /// Makes a box. The tag is lost.
+    #[must_use]
     pub fn into_box(self) -> Box<T> {
         let pointer = without_tag(self.into_ptr());
         // SAFETY: the pointer is that of a box, of which `self` was the only owner.
@@ -428,6 +436,7 @@ impl<T> Owned<T> {
     }
 
     /// Returns the tag.
+    #[must_use]
     pub fn tag(&self) -> usize {
         tag_of(self.pointer.as_ptr())
     }
@@ -560,16 +569,19 @@ impl<'g, T> Shared<'g, T> {
     }
 
     /// Returns a null pointer.
+    #[must_use]
     pub const fn null() -> Shared<'g, T> {
         Shared { pointer: ptr::null(), guard: PhantomData }
     }
 
     /// Returns whether the pointer is null, whatever its tag.
+    #[must_use]
     pub fn is_null(&self) -> bool {
         self.as_raw().is_null()
     }
 
     /// Returns the pointer without its tag.
+    #[must_use]
     pub fn as_raw(&self) -> *const T {
         without_tag(self.pointer as *mut T)
     }
@@ -581,6 +593,7 @@ impl<'g, T> Shared<'g, T> {
     /// The pointer is not null, the object was linked when the pointer was loaded, its contents were
     /// published (the load was `Acquire` or later, and the store `Release`), and nobody has a unique
     /// reference to it.
+    #[must_use]
     pub unsafe fn deref(&self) -> &'g T {
         // SAFETY: as the caller promises, the object stays until the guard is dropped.
         unsafe { &*self.as_raw() }
@@ -601,6 +614,7 @@ impl<'g, T> Shared<'g, T> {
     /// # Safety
     ///
     /// As for [`deref`](Shared::deref), but the pointer may be null.
+    #[must_use]
     pub unsafe fn as_ref(&self) -> Option<&'g T> {
         // SAFETY: as the caller promises.
         unsafe { self.as_raw().as_ref() }
@@ -625,6 +639,7 @@ impl<'g, T> Shared<'g, T> {
     }
 
     /// Returns the tag.
+    #[must_use]
     pub fn tag(&self) -> usize {
         tag_of(self.pointer as *mut T)
     }

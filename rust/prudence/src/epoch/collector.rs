@@ -23,6 +23,7 @@ unsafe impl Send for Collector {}
 unsafe impl Sync for Collector {}
 
 /// A thread's part in a collector.
+#[must_use = "a handle registers while it is kept"]
 pub struct LocalHandle {
     local: *const Local, // so that it is neither `Send` nor `Sync`
 }
@@ -36,6 +37,7 @@ pub(super) struct Local {
 
 /// Returns the collector of [`pin`](super::pin), which lasts as long as the process.
 #[inline]
+#[must_use]
 pub fn default_collector() -> &'static Collector {
     static COLLECTOR: Collector = Collector {
         // SAFETY: the address of a static is not null.
@@ -46,6 +48,7 @@ pub fn default_collector() -> &'static Collector {
 
 impl Collector {
     /// Makes a collector.
+    #[must_use]
     pub fn new() -> Collector {
         Collector { garbage: Garbage::of_collector(CAPACITY, AT_ONCE) }
     }
@@ -58,6 +61,7 @@ impl Collector {
     }
 
     /// Returns how many deferred functions wait, about. `crossbeam-epoch` has no such function.
+    #[must_use]
     pub fn pending(&self) -> usize {
         self.garbage().pending()
     }
@@ -152,11 +156,13 @@ impl LocalHandle {
 
     /// Returns whether this handle has a guard.
     #[inline]
+    #[must_use]
     pub fn is_pinned(&self) -> bool {
         Local::of(self).guards.get() != 0
     }
 
     /// Returns the collector.
+    #[must_use]
     pub fn collector(&self) -> &Collector {
         &Local::of(self).collector
     }

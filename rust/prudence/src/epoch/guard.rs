@@ -20,6 +20,7 @@ use std::ptr;
 /// let guard = prudence::pin();
 /// std::thread::spawn(move || drop(guard));
 /// ```
+#[must_use = "a guard protects while it is kept"]
 pub struct Guard {
     /// Null: the guard protects nothing.
     collector: *const Collector,
@@ -40,6 +41,7 @@ pub fn pin() -> Guard {
 
 /// Returns whether this thread has a guard, of any collector.
 #[inline]
+#[must_use]
 pub fn is_pinned() -> bool {
     thread::is_pinned()
 }
@@ -216,6 +218,7 @@ impl Guard {
 
     /// Returns the collector that this guard belongs to, if it protects anything.
     #[inline]
+    #[must_use]
     pub fn collector(&self) -> Option<&Collector> {
         // SAFETY: null, or a collector that is there as long as the guard.
         unsafe { self.collector.as_ref() }

@@ -85,11 +85,13 @@ impl<T> AtomicBox<T> {
 
 impl<T: Send + 'static> AtomicBox<T> {
     /// Makes a place without a box.
+    #[must_use]
     pub const fn empty() -> AtomicBox<T> {
         AtomicBox { node: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
     }
 
     /// Moves `value` to a box.
+    #[must_use]
     pub fn new(value: T) -> AtomicBox<T> {
         AtomicBox { node: AtomicPtr::new(to_node(Some(value))), owns: PhantomData }
     }

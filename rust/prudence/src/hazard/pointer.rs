@@ -32,6 +32,7 @@ use std::sync::atomic::AtomicPtr;
 /// let found = HazardPointer::new().protect(&place);
 /// assert_eq!(found, Some(&1));
 /// ```
+#[must_use = "a hazard pointer protects while it is kept"]
 pub struct HazardPointer {
     slot: NonNull<sys::prudence_hazard>,
 }
@@ -59,6 +60,7 @@ impl HazardPointer {
 
     /// Names the object in `place`, and returns it. Looks again while writers replace the object.
     #[inline]
+    #[must_use]
     pub fn protect<'h, T>(&'h mut self, place: &AtomicBox<T>) -> Option<&'h T> {
         let node = self.protect_ptr(place.link());
         // SAFETY: the slot names the node until the borrow of `self` ends, and nodes are retired.
@@ -88,6 +90,7 @@ impl HazardPointer {
     /// valid while it was linked, and whoever unlinks it passes it to [`retire`]. A mark in the low
     /// bits of the pointer does no harm if it stays within the object.
     #[inline]
+    #[must_use]
     pub fn protect_ptr<T>(&mut self, source: &AtomicPtr<T>) -> *mut T {
         // SAFETY: the slot is this one's, and `source` is there during the call.
         unsafe { sys::prudence_hazard_protect(self.slot.as_ptr(), link(source)).cast() }

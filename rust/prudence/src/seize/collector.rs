@@ -33,12 +33,14 @@ unsafe impl Sync for Collector {}
 
 impl Collector {
     /// Makes a collector.
+    #[must_use]
     pub fn new() -> Collector {
         Collector { garbage: Garbage::of_collector(CAPACITY, usize::MAX) }
     }
 
     /// Sets how many retired values of a thread wait together, at most: 62 at first, and never more. A
     /// smaller number saves no memory.
+    #[must_use]
     pub fn batch_size(self, batch_size: usize) -> Collector {
         self.garbage().set_limit(batch_size.clamp(1, CAPACITY));
         self
@@ -102,6 +104,7 @@ impl Collector {
     }
 
     /// Returns how many retired values wait, about. `seize` has no such function.
+    #[must_use]
     pub fn pending(&self) -> usize {
         self.garbage().pending()
     }

@@ -20,6 +20,7 @@ use std::marker::PhantomData;
 /// let guard = prudence::seize::Collector::new().enter();
 /// drop(guard);
 /// ```
+#[must_use = "a guard protects while it is kept"]
 pub struct LocalGuard<'a> {
     collector: &'a Collector,
     /// Events of the collector when the section began.

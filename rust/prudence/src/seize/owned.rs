@@ -25,6 +25,7 @@ use std::os::raw::c_int;
 ///
 /// Nothing in this thread knows of the guard. So a thread that has one and waits for what the guard
 /// protects waits for ever.
+#[must_use = "a guard protects while it is kept"]
 pub struct OwnedGuard<'a> {
     collector: &'a Collector,
     section: c_int,

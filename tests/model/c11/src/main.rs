@@ -10,6 +10,8 @@ mod grace_period;
 mod hazard;
 mod bias;
 mod machine;
+#[allow(dead_code, non_camel_case_types, unused_unsafe, unused_variables)]
+mod own;
 mod parking;
 mod per_cpu;
 mod window;
@@ -101,6 +103,10 @@ fn bags(name: &'static str, expect: Expect, body: fn(bags::Rules), change: fn(&m
     let mut rules = bags::RULES;
     change(&mut rules);
     Case { name, expect, long: false, fences: 0, points: 0, run: Box::new(move |_| body(rules)) }
+}
+
+fn own(name: &'static str, expect: Expect, body: fn()) -> Case {
+    Case { name, expect, long: false, fences: 0, points: 0, run: Box::new(move |_| body()) }
 }
 
 const ONE: Cast = Cast {
@@ -269,6 +275,12 @@ fn cases() -> Vec<Case> {
         bags("mutant, Rust: the holder of the gate does not look again", Breaks(FORGOTTEN), bags::gate, |r| r.looks_again = false),
         bags("mutant, Rust: an owned guard tells without a fence", Breaks(IN_USE), bags::owned, |r| r.tell_fence = false),
         bags("mutant, Rust: looks for owned guards without a fence", Breaks(IN_USE), bags::owned, |r| r.look_fence = false),
+        own("the crate's text: a lane and a thread that closes it", Holds, own::sound::lane),
+        own("the crate's text: the last reader or the closer looks", Holds, own::sound::gate),
+        own("mutant, the crate's text: a bag put back relaxed", Breaks(IN_USE), own::put_relaxed::lane),
+        own("mutant, the crate's text: a bag taken relaxed", Breaks(IN_USE), own::taken_relaxed::lane),
+        own("mutant, the crate's text: a thread that finds the gate held counts no event", Breaks(FORGOTTEN), own::tells_nobody::gate),
+        own("mutant, the crate's text: the holder of the gate does not look again", Breaks(FORGOTTEN), own::looks_once::gate),
         window("a window is shown", Holds, window::grown, |_| {}),
         window("a window beside a slab outside", Holds, window::outside, |_| {}),
         window("a slab goes and comes", Holds, window::regrown, |_| {}),

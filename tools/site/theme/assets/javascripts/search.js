@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The search of the theme, which looks for words that begin with the last one of a query: the word itself comes first, so that
-// prudence_hash_lookup is before prudence_hash_lookup_name.
+// The search of the theme, which also looks for all words that begin with the last one of a query: the words themselves come first,
+// so that prudence_hash_lookup is before prudence_hash_lookup_name, and a double free before what Linux frees.
 //
 // It also works in a site that is read from a file. A browser refuses pages of file: a request for the index, and a worker. So the
 // index comes as a script (hooks.py), and the worker's script runs in a frame, which has the two functions of a worker. The frame
 // takes a second to read the index, so the index is loaded when the reader goes to the search, or comes from there (?h=WORD).
-var __search = {transform: query => /^\w+$/.test(query.trim()) ? `${query.trim()}^100 ${query.trim()}` : query.replace(/[*+\-:^~"]/g, " ").trim()};
+var __search = {transform: query => {
+    const words = query.replace(/[*+\-:^~"]/g, " ").trim().split(/\s+/);
+    return words[0] && `${words.map(word => `${word}^100`).join(" ")} ${words[words.length - 1]}`;
+}};
 
 if (location.protocol === "file:") {
     const root = new URL("../../", document.currentScript.src);

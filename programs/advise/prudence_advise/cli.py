@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from prudence_watch import completion
+from prudence_watch.completion import Parser
 from . import advice, errors, machine, mechanisms, ours
 from .inputs import count, seconds, share, time
 
@@ -45,7 +47,7 @@ def add_machine_options(parser):
 
 
 def advise_parser(version):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="prudence-advise", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Which way to synchronize a load is the fastest on this machine, and whether RCU pays.",
         epilog=EXAMPLE)
@@ -161,7 +163,7 @@ def run_advise(arguments, places):
 
 def run_calibrate(arguments, places):
     from . import table
-    parser = argparse.ArgumentParser(prog="prudence-advise calibrate", allow_abbrev=False,
+    parser = Parser(prog="prudence-advise calibrate", allow_abbrev=False,
                                      description="Measure the costs of operations on this machine, and keep them.")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--show", action="store_true", help="show the kept measurement instead of measuring")
@@ -232,7 +234,7 @@ def require_writable(*files):
 
 
 def run_figures(arguments, places):
-    parser = argparse.ArgumentParser(prog="prudence-advise figures", allow_abbrev=False,
+    parser = Parser(prog="prudence-advise figures", allow_abbrev=False,
                                      description="Draw the regions in which each mechanism is the fastest, on one page.")
     parser.add_argument("--output", metavar="FILE", type=Path, default=Path("prudence-advise.html"),
                         help="the page (prudence-advise.html)")
@@ -262,7 +264,7 @@ def hash_document(request, places):
 
 
 def run_hash(arguments, places):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="prudence-advise hash", allow_abbrev=False,
         description="Measure the hash table of the thesis under each of its mechanisms, some minutes, and say which findings of 2004 "
                     "hold today.")
@@ -293,7 +295,7 @@ def run_hash(arguments, places):
 
 def run_record(arguments, places):
     from . import record
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="prudence-advise record", allow_abbrev=False, usage="prudence-advise record [OPTION...] PROGRAM [ARGUMENT...]",
         description="Run a program, count how it uses its pthread mutexes and rwlocks, and say which would gain from RCU.")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON, on standard error")
@@ -315,8 +317,21 @@ RUN = {"advise": run_advise, "calibrate": run_calibrate, "check": run_check,
        "figures": run_figures, "hash": run_hash, "record": run_record}
 
 
+def words_to_complete(places):
+    """The command whose parser answers a shell, if the line has one; else the shell is told the commands and the options, here."""
+    words = completion.words()[:1]
+    if words and words[0] in RUN:
+        completion.skip_word()
+        return words
+    parser = advise_parser(places.version)
+    parser.add_argument("command", nargs="?", choices=COMMANDS)
+    return parser.parse_args([])
+
+
 def run(arguments, places):
     command, rest = "advise", arguments
+    if completion.asked():
+        arguments = words_to_complete(places)
     if arguments and not arguments[0].startswith("-"):
         command, rest = arguments[0], arguments[1:]
     elif arguments and arguments[0] == "--record":

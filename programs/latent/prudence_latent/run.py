@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from prudence_watch import version
+from prudence_watch.completion import Parser
 from . import figures, record, report, unseen
 
 EXAMPLE = """\
@@ -39,7 +40,7 @@ class Places:
 
 
 def parser():
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="prudence-latent", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLE,
         description="Runs PROGRAM and shows its waits for grace periods: callbacks of liburcu (call_rcu), how long they wait and how much memory "
         "hangs behind them; how long its threads sleep in synchronize_rcu; by calling place. PROGRAM is not changed. The report goes to standard error.")

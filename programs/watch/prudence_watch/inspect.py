@@ -6,6 +6,7 @@ import re
 
 from . import bounds, choose, commands, heap_profile, text, version
 from .ask import set_option
+from .completion import Parser
 from .errors import WatchError
 from .source import set_encoding, write
 
@@ -35,7 +36,7 @@ def write_profile(watch, path):
 
 
 def parser():
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="prudence-inspect", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Shows the memory of a process that uses Prudence, or of its core file. The process does not take part, and needs no option.",
         epilog=EXAMPLE)

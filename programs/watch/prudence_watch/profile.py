@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """prudence-profile: a heap profile as text, as a leak report, or for tools of others."""
 
-import argparse
 import collections
 import itertools
 import sys
 
 from . import choose, heap_text, profile_file, text, version
+from .completion import Parser
 from .errors import WatchError
 from .modules import Modules
 from .plain_file import open_plain
@@ -133,7 +133,7 @@ FORMATS = {
 
 
 def arguments(words):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="prudence-profile", description="Shows a heap profile that a program wrote (option profile), or turns it "
         "into what other tools read. Figures are estimates from samples.")
     version.add_option(parser)

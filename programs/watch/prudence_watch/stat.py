@@ -7,6 +7,7 @@ import sys
 import time
 
 from . import choose, text, version
+from .completion import Parser
 from .errors import WatchError
 from .source import Source, set_encoding, write
 
@@ -52,7 +53,7 @@ def listen(options):
 
 
 def parser():
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="prudence-stat", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Samples the memory of a process that uses Prudence, as lines of JSON or CSV, or as metrics for Prometheus.",
         epilog=EXAMPLE)

@@ -12,6 +12,7 @@ import shutil
 import sys
 
 from . import text, version
+from .completion import Parser
 from .errors import WatchError
 from .modules import Modules
 from .source import set_encoding, write
@@ -74,7 +75,7 @@ def symbolized(line, files):
 
 
 def parser():
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="prudence-symbolize", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLE,
         description="Copies standard input, and names function, file and line of each call in it: reports and dumps of Prudence, "
         "and of the sanitizers. Functions that the compiler inlined get a line of their own.")

@@ -10,6 +10,7 @@ import sys
 import time
 
 from . import choose, screen, text, version
+from .completion import Parser
 from .errors import Ended, WatchError
 from .source import LOOK, Source, set_encoding, write
 
@@ -150,7 +151,7 @@ def show(source, view):
 # ---------------------------------------------------------------------------------------------- the command
 
 def parser():
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="prudence-top", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Shows the memory of a process that uses Prudence, as it changes.", epilog=EXAMPLE)
     version.add_option(made)

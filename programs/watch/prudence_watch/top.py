@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """prudence-top: a view of a running process in a terminal."""
 
-import argparse
 import curses
 import locale
 import os
@@ -9,8 +8,8 @@ import select
 import sys
 import time
 
-from . import choose, screen, text, version
-from .completion import Parser
+from . import choose, pipe, screen, text, version
+from .command_line import Parser
 from .errors import Ended, WatchError
 from .source import LOOK, Source, set_encoding, write
 
@@ -32,7 +31,7 @@ def print_sample(sample, source, options, view):
         for line in text.csv_lines(sample):
             write(line)
     else:
-        width = max(80, min(250, int(os.environ.get("COLUMNS") or 0) if (os.environ.get("COLUMNS") or "").isdecimal() else 132))
+        width = max(20, min(250, int(os.environ.get("COLUMNS") or 0) if (os.environ.get("COLUMNS") or "").isdecimal() else 132))
         for _, line in screen.lines(sample, source.history, view, width):
             write(line)
 
@@ -152,7 +151,7 @@ def show(source, view):
 
 def parser():
     made = Parser(
-        prog="prudence-top", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="prudence-top",
         description="Shows the memory of a process that uses Prudence, as it changes.", epilog=EXAMPLE)
     version.add_option(made)
     choose.add_options(made, 1.0, core=True)
@@ -180,7 +179,7 @@ def run(arguments):
     except WatchError as error:
         return text.printable(f"prudence-top: {error}")
     except BrokenPipeError:
-        pass  # whoever read has enough
+        pipe.end()
     except KeyboardInterrupt:
         return 130
     return 0

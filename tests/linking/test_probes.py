@@ -251,6 +251,27 @@ class Scripts(unittest.TestCase):
                 one.kill()
                 one.wait()
 
+    def test_lines_of_the_page(self):
+        """What perf records and what bpftrace counts: stacks from the probe to the program's main."""
+        page = (ROOT / "docs/how-to/probes.md").read_text()
+        with tempfile.TemporaryDirectory() as home, subprocess.Popen([Path(folder.name, "shared"), "again"], env=environment(None), stdout=subprocess.DEVNULL,
+                                                                     stderr=subprocess.DEVNULL) as program:
+            def said(section):
+                code = re.search(rf"^## {section}\n.*?^```\n(.*?)^```", page, re.M | re.S)[1]
+                code = code.replace("PID", str(program.pid)).replace("/usr/local/lib", str(BUILD)).replace("sleep 10", "sleep 2").replace("bpftrace ", "timeout -s INT 20 bpftrace ")
+                shown = Path(home, "shown")
+                with shown.open("w") as output: # into a pipe perf would write its file
+                    subprocess.run(["bash", "-c", code], cwd=home, env=environment(None) | {"HOME": home}, timeout=120, stdin=subprocess.DEVNULL,
+                                   stdout=output, stderr=subprocess.STDOUT, check=False)
+                return shown.read_text()
+            try:
+                self.assertRegex(said("Ask your own question"), r"@\[moved, \n +slab_grow\+\d+\n(.*\n)*? +main\+\d+")
+                if not shutil.which("perf"):
+                    self.skipTest("perf is not installed: its lines are not tried")
+                self.assertRegex(said("Record with perf"), r"sdt_prudence:grow: .* arg1=\d+ arg2=\d+ arg3=\d+\s*\n\s+[0-9a-f]+ slab_grow\+.*\n(\s+[0-9a-f]+ .*\n)*?\s+[0-9a-f]+ main\+")
+            finally:
+                program.kill()
+
     def test_scripts_see_a_process(self):
         for seconds in 5, 20, 60: # to attach takes long on a busy machine
             said = self.traced(seconds)

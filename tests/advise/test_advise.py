@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 ADVISE = BUILD / "bin/prudence-advise"
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(ROOT / "programs/advise"))
+sys.path[:0] = [str(ROOT / "programs/advise"), str(ROOT / "programs/watch")]
 import invented_hashes  # noqa: E402 (the path comes first)
 import invented_machine  # noqa: E402
 from prudence_advise import check, cli, errors, machine, mechanisms  # noqa: E402

@@ -52,24 +52,40 @@ def setUpModule():
                         "-pthread"], check=True)
 
 
+def forms():
+    return [BUILD / "libprudence.so", MALLOC, *(Path(folder.name, name) for name in ("static", "first", "last"))]
+
+
 def tearDownModule():
     folder.cleanup()
 
 
 def notes_of(file):
-    """Of each probe: how many arguments its places have; and the base that its notes name."""
+    """Of each probe: the arguments of each of its places, as text; and the base that its notes name."""
     text = subprocess.run(["readelf", "-nW", file], check=True, text=True, capture_output=True).stdout
     found = re.findall(r"Provider: prudence\s+Name: (\w+)\s+Location: \S+, Base: (\S+), Semaphore: 0x0+\n\s+Arguments:(.*)", text)
-    return {name: len(arguments.split()) for name, _, arguments in found}, {base for _, base, _ in found}
+    places = collections.defaultdict(list)
+    for name, _, arguments in found:
+        places[name].append(arguments.split())
+    return places, {base for _, base, _ in found}
 
 
 class Notes(unittest.TestCase):
     def test_every_probe_is_in_every_form(self):
-        for file in [BUILD / "libprudence.so", MALLOC, *(Path(folder.name, name) for name in ("static", "first", "last"))]:
-            probes, bases = notes_of(file)
-            self.assertEqual(probes, PROBES, file)
+        for file in forms():
+            places, bases = notes_of(file)
+            self.assertEqual({name: len(arguments[0]) for name, arguments in places.items()}, PROBES, file)
             self.assertEqual(len(bases), 1, file)
             self.assertNotEqual(int(bases.pop(), 16), 0, file)
+
+    def test_arguments_are_in_registers_and_of_one_type(self):
+        """perf loses constants and operands with a scaled index, and refuses a place whose types differ from those of the place before."""
+        for file in forms():
+            for name, places in notes_of(file)[0].items():
+                for arguments in places:
+                    self.assertTrue(all(re.fullmatch(r"-?8@(%r\w+|x\d+)", one) for one in arguments), f"{file}: {name}: {arguments}")
+                types = {tuple(one.split("@")[0] for one in arguments) for arguments in places}
+                self.assertEqual(len(types), 1, f"{file}: {name}: {places}")
 
     def test_the_page_lists_them(self):
         page = (ROOT / "docs/man/prudence-probes.7").read_text()
@@ -84,23 +100,46 @@ def environment(preload):
 
 
 @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: what probes say is not looked at")
-@unittest.skipUnless(DEEP, "make test-long attaches gdb and bpftrace")
-class Arguments(unittest.TestCase):
-    def seen(self, program, preload=None, says_something=True):
+class Traced(unittest.TestCase):
+    def traced(self, program, preload=None):
+        """What the program says, and what gdb saw and which stacks it walked."""
         set_preload = ["-ex", f"set environment LD_PRELOAD {ld_preload(preload)}"] if preload else []
         done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-ex", "set startup-with-shell off", *set_preload, "-x", HERE / "probes_gdb.py",
                                Path(folder.name, program)], text=True, timeout=300, env=environment(None),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
-        says = re.findall(r"^(\{.*\})$", done, re.M)
-        saw = re.findall(r"^SEEN (.*)$", done, re.M)
-        if says_something and not says or not saw:
+        found = [re.findall(rf"^{line}$", done, re.M) for line in (r"(\{.*\})", "SEEN (.*)", "STACKS (.*)")]
+        if not all(found[1:]):
             if "ptrace" in done:
                 self.skipTest("gdb may not trace here")
             self.fail(done)
-        return says and json.loads(says[0]), json.loads(saw[0])
+        return [one and json.loads(one[0]) for one in found]
 
+
+class Stacks(Traced):
+    """Tracers find callers by frame pointers alone: what they find must be the calls that there were, up to the program's own function."""
+
+    def reach_the_program(self, program, preload=None):
+        reached = set()
+        for name, walked, calls, file in self.traced(program, preload)[2]:
+            self.assertEqual([hex(one) for one in walked], [hex(one) for one in calls], f"{name}, which {file} caused")
+            if file.endswith("/program_probes.c"):
+                reached.add(name)
+        self.assertEqual(reached, set(PROBES) - {"preflush", "lock_wait", "lock_taken"})
+
+    def test_shared(self):
+        self.reach_the_program("shared")
+
+    def test_static(self):
+        self.reach_the_program("static")
+
+    def test_preloaded(self):
+        self.reach_the_program("shared", MALLOC)
+
+
+@unittest.skipUnless(DEEP, "make test-long attaches gdb and bpftrace")
+class Arguments(Traced):
     def adds_up(self, program, preload=None):
-        says, saw = self.seen(program, preload)
+        says, saw, _ = self.traced(program, preload)
         calls, sums = collections.Counter(), collections.Counter()
         for name, *values, label in saw:
             key = name, label
@@ -149,12 +188,15 @@ class Arguments(unittest.TestCase):
         self.assertEqual(overhead, {"books": says["overhead"], "counts": 0, "descriptors": 0})
 
     def test_threads_that_wait_for_a_lock(self):
-        _, saw = self.seen(BUILD / "bin/os_test_lock_waits", says_something=False)
+        _, saw, stacks = self.traced(BUILD / "bin/os_test_lock_waits")
         waits, taken = ([values for name, *values, label in saw if name == wanted and label == "short-term memory"]
                         for wanted in ("lock_wait", "lock_taken"))
         self.assertEqual(len(waits), 6) # two threads in three rounds
         self.assertEqual(len({lock for lock, *_ in [*waits, *taken]}), 1)
         self.assertEqual([slept for _, _, slept in taken], [1] * 6)
+        self.assertEqual({name for name, *_ in stacks}, {"lock_wait", "lock_taken"})
+        for name, walked, calls, file in stacks:
+            self.assertEqual((walked, Path(file).name), (calls, "test_lock_waits.c"), name)
 
     def test_shared(self):
         self.adds_up("shared")
@@ -208,6 +250,27 @@ class Scripts(unittest.TestCase):
             for one in [program, *tracers.values()]:
                 one.kill()
                 one.wait()
+
+    def test_lines_of_the_page(self):
+        """What perf records and what bpftrace counts: stacks from the probe to the program's main."""
+        page = (ROOT / "docs/how-to/probes.md").read_text()
+        with tempfile.TemporaryDirectory() as home, subprocess.Popen([Path(folder.name, "shared"), "again"], env=environment(None), stdout=subprocess.DEVNULL,
+                                                                     stderr=subprocess.DEVNULL) as program:
+            def said(section):
+                code = re.search(rf"^## {section}\n.*?^```\n(.*?)^```", page, re.M | re.S)[1]
+                code = code.replace("PID", str(program.pid)).replace("/usr/local/lib", str(BUILD)).replace("sleep 10", "sleep 2").replace("bpftrace ", "timeout -s INT 20 bpftrace ")
+                shown = Path(home, "shown")
+                with shown.open("w") as output: # into a pipe perf would write its file
+                    subprocess.run(["bash", "-c", code], cwd=home, env=environment(None) | {"HOME": home}, timeout=120, stdin=subprocess.DEVNULL,
+                                   stdout=output, stderr=subprocess.STDOUT, check=False)
+                return shown.read_text()
+            try:
+                self.assertRegex(said("Ask your own question"), r"@\[moved, \n +slab_grow\+\d+\n(.*\n)*? +main\+\d+")
+                if not shutil.which("perf"):
+                    self.skipTest("perf is not installed: its lines are not tried")
+                self.assertRegex(said("Record with perf"), r"sdt_prudence:grow: .* arg1=\d+ arg2=\d+ arg3=\d+\s*\n\s+[0-9a-f]+ slab_grow\+.*\n(\s+[0-9a-f]+ .*\n)*?\s+[0-9a-f]+ main\+")
+            finally:
+                program.kill()
 
     def test_scripts_see_a_process(self):
         for seconds in 5, 20, 60: # to attach takes long on a busy machine

@@ -149,6 +149,11 @@ class Install(unittest.TestCase):
         for name in ("grafana-dashboard.json", "prudence.supp"):
             self.assertTrue((self.prefix / "share/prudence" / name).exists())
 
+    def test_each_program_has_completions(self):
+        programs = {path.name for path in (self.prefix / "bin").glob("prudence-*")}
+        for folder, name in ("bash-completion/completions", "{}"), ("fish/vendor_completions.d", "{}.fish"), ("zsh/site-functions", "_{}"):
+            self.assertEqual({path.name for path in (self.prefix / "share" / folder).iterdir()}, {name.format(program) for program in programs})
+
     def test_the_libraries_alone(self):
         """Without a preset nothing is looked for but the compiler, and all is built that make install installs."""
         out = self.root / "alone"

@@ -162,6 +162,37 @@ class Stat(Case):
                               timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
+    @unittest.skipIf(not shutil.which("prometheus-node-exporter"), "there is no prometheus-node-exporter (Debian has it by this name)")
+    def test_textfile_collector_of_node_exporter(self):
+        """It serves a file with our metrics, unchanged, and counts no error."""
+        watched = self.start()
+        watched.ask("more 2")
+        _, where = self.serve("--pid", watched.pid, "--listen", 0)
+        ours = self.get(where, headers={})
+        folder = self.folder / "textfiles"
+        folder.mkdir()
+        (folder / "prudence.prom").write_text(ours)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        exporter = subprocess.Popen(["prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile",
+                                     f"--collector.textfile.directory={folder}", f"--web.listen-address={address}"], stderr=subprocess.DEVNULL)
+        self.addCleanup(exporter.wait)
+        self.addCleanup(exporter.kill)
+
+        def served():
+            try:
+                with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE) as answer:
+                    return answer.read().decode()
+            except OSError:
+                return ""
+
+        text = until(served)
+        self.assertIn("node_textfile_scrape_error 0\n", text)
+        samples = [{(sample.name, tuple(sorted(sample.labels.items())), sample.value) for family in prometheus.text_string_to_metric_families(one)
+                    for sample in family.samples if sample.name.startswith("prudence_")} for one in (ours, text)]
+        self.assertEqual(*samples)
+        self.assertGreater(len(samples[0]), 50)
+
     def test_names_are_escaped_and_caches_of_one_name_are_apart(self):
         watched = self.start()
         watched.ask("name a\"b\\c")

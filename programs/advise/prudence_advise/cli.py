@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from prudence_watch import command_line, pipe
+from prudence_watch.command_line import Parser
 from . import advice, errors, machine, mechanisms, ours
 from .inputs import count, seconds, share, time
 
@@ -21,7 +23,8 @@ examples:
   prudence-advise hash --output hash.html
   prudence-advise record ./server --port 8080
 
-`prudence-advise COMMAND --help` has the options of the other commands: calibrate, check, figures, hash, record.
+`prudence-advise COMMAND --help` has the options of the
+other commands: calibrate, check, figures, hash, record.
 """
 
 
@@ -45,8 +48,8 @@ def add_machine_options(parser):
 
 
 def advise_parser(version):
-    parser = argparse.ArgumentParser(
-        prog="prudence-advise", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = Parser(
+        prog="prudence-advise",
         description="Which way to synchronize a load is the fastest on this machine, and whether RCU pays.",
         epilog=EXAMPLE)
     parser.add_argument("--version", action="version", version=f"%(prog)s {version}", help="print the version and end")
@@ -74,8 +77,8 @@ def advise_parser(version):
     load.add_argument("--fresh", action="store_true", help="readers must not see an object that was replaced")
     load.add_argument("--latent-limit", metavar="BYTES", type=count(0, 1 << 50), default=ours.LATENT_LIMIT,
                       help="the library's option: bytes that may wait for a grace period (32M; 0: any)")
-    load.add_argument("--current", choices=[one.name for one in mechanisms.MECHANISMS], default="rwlock",
-                      help="the mechanism that the program uses now (rwlock)")
+    load.add_argument("--current", choices=[one.name for one in mechanisms.MECHANISMS], default="rwlock", metavar="MECHANISM",
+                      help=f"the mechanism that the program uses now, one of {', '.join(one.name for one in mechanisms.MECHANISMS)} (rwlock)")
     add_machine_options(parser)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     return parser
@@ -161,7 +164,7 @@ def run_advise(arguments, places):
 
 def run_calibrate(arguments, places):
     from . import table
-    parser = argparse.ArgumentParser(prog="prudence-advise calibrate", allow_abbrev=False,
+    parser = Parser(prog="prudence-advise calibrate",
                                      description="Measure the costs of operations on this machine, and keep them.")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--show", action="store_true", help="show the kept measurement instead of measuring")
@@ -232,7 +235,7 @@ def require_writable(*files):
 
 
 def run_figures(arguments, places):
-    parser = argparse.ArgumentParser(prog="prudence-advise figures", allow_abbrev=False,
+    parser = Parser(prog="prudence-advise figures",
                                      description="Draw the regions in which each mechanism is the fastest, on one page.")
     parser.add_argument("--output", metavar="FILE", type=Path, default=Path("prudence-advise.html"),
                         help="the page (prudence-advise.html)")
@@ -262,8 +265,8 @@ def hash_document(request, places):
 
 
 def run_hash(arguments, places):
-    parser = argparse.ArgumentParser(
-        prog="prudence-advise hash", allow_abbrev=False,
+    parser = Parser(
+        prog="prudence-advise hash",
         description="Measure the hash table of the thesis under each of its mechanisms, some minutes, and say which findings of 2004 "
                     "hold today.")
     parser.add_argument("--output", metavar="FILE", type=Path, help="a page with Figures 2.3 to 2.13, 8.1 to 8.6 and D.1 to D.3")
@@ -293,8 +296,8 @@ def run_hash(arguments, places):
 
 def run_record(arguments, places):
     from . import record
-    parser = argparse.ArgumentParser(
-        prog="prudence-advise record", allow_abbrev=False, usage="prudence-advise record [OPTION...] PROGRAM [ARGUMENT...]",
+    parser = Parser(
+        prog="prudence-advise record", usage="prudence-advise record [OPTION...] PROGRAM [ARGUMENT...]",
         description="Run a program, count how it uses its pthread mutexes and rwlocks, and say which would gain from RCU.")
     parser.add_argument("--json", action="store_true", help="print the answer as JSON, on standard error")
     parser.add_argument("--output", metavar="FILE", type=Path, help="write the answer to FILE instead")
@@ -315,8 +318,21 @@ RUN = {"advise": run_advise, "calibrate": run_calibrate, "check": run_check,
        "figures": run_figures, "hash": run_hash, "record": run_record}
 
 
+def words_to_complete(places):
+    """The command whose parser answers a shell, if the line has one; else the shell is told the commands and the options, here."""
+    words = command_line.words_to_complete()[:1]
+    if words and words[0] in RUN:
+        command_line.skip_word()
+        return words
+    parser = advise_parser(places.version)
+    parser.add_argument("command", nargs="?", choices=COMMANDS)
+    return parser.parse_args([])
+
+
 def run(arguments, places):
     command, rest = "advise", arguments
+    if command_line.is_to_complete():
+        arguments = words_to_complete(places)
     if arguments and not arguments[0].startswith("-"):
         command, rest = arguments[0], arguments[1:]
     elif arguments and arguments[0] == "--record":
@@ -331,7 +347,7 @@ def run(arguments, places):
     except machine.BadCalibration as error:
         print(f"prudence-advise: {error}", file=sys.stderr)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        pipe.end()
     except OSError as error:
         print(f"prudence-advise: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
     except KeyboardInterrupt:

@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from prudence_watch import version
+from prudence_watch import pipe, version
+from prudence_watch.command_line import Parser
 from . import figures, record, report, unseen
 
 EXAMPLE = """\
@@ -39,8 +40,8 @@ class Places:
 
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="prudence-latent", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLE,
+    made = Parser(
+        prog="prudence-latent", epilog=EXAMPLE,
         description="Runs PROGRAM and shows its waits for grace periods: callbacks of liburcu (call_rcu), how long they wait and how much memory "
         "hangs behind them; how long its threads sleep in synchronize_rcu; by calling place. PROGRAM is not changed. The report goes to standard error.")
     version.add_option(made)
@@ -198,6 +199,13 @@ def why_nothing(found):
 def run(words, places):
     """The program. Returns its exit status, which is that of the program it ran."""
     options = parse(words)
+    try:
+        return run_and_tell(options, places)
+    except BrokenPipeError: # of standard error, where the report goes
+        return pipe.end()
+
+
+def run_and_tell(options, places):
     folder = tempfile.mkdtemp(prefix="prudence-latent-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
     try:
         if options.html:
@@ -215,6 +223,8 @@ def run(words, places):
     except ImportError as error:
         print(f"prudence-latent: --html: {error} (Debian: python3-matplotlib)", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        raise
     except OSError as error:
         print(f"prudence-latent: {error}", file=sys.stderr)
         return 2

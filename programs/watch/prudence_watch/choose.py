@@ -48,8 +48,10 @@ def count(text):
 def add_target(parser, core):
     """Which process; core: or which core file."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--pid", type=pid, metavar="N", help="the process of this number")
-    which.add_argument("--name", metavar="NAME", help="the process of this name (default: the only one that uses Prudence)")
+    which.add_argument("--pid", type=pid, metavar="N", help="the process of this number").completer = \
+        lambda **_: {str(one): name_of(one) for one in watchable(os.geteuid())}
+    which.add_argument("--name", metavar="NAME", help="the process of this name (default: the only one that uses Prudence)").completer = \
+        lambda **_: [name_of(one) for one in watchable(os.geteuid())]
     if core:
         which.add_argument("--core", metavar="FILE", help="no process, but this core file")
         parser.add_argument("--binaries", metavar="FOLDER", help="where the programs and libraries of a core file from another machine are: by "

@@ -4,8 +4,9 @@
 import argparse
 import re
 
-from . import bounds, choose, commands, heap_profile, text, version
+from . import bounds, choose, commands, heap_profile, pipe, text, version
 from .ask import set_option
+from .command_line import Parser
 from .errors import WatchError
 from .source import set_encoding, write
 
@@ -35,8 +36,8 @@ def write_profile(watch, path):
 
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="prudence-inspect", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+    made = Parser(
+        prog="prudence-inspect", usage="%(prog)s [OPTION...] COMMAND ...",
         description="Shows the memory of a process that uses Prudence, or of its core file. The process does not take part, and needs no option.",
         epilog=EXAMPLE)
     version.add_option(made)
@@ -44,7 +45,7 @@ def parser():
     asked = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def add(name, run, says):
-        one = asked.add_parser(name, help=says, description=says[0].upper() + says[1:] + ".", allow_abbrev=False)
+        one = asked.add_parser(name, help=says, description=says[0].upper() + says[1:] + ".")
         one.set_defaults(run=run)
         return one
 
@@ -79,7 +80,7 @@ def run(arguments):
     except WatchError as error:
         return text.printable(f"prudence-inspect: {error}")
     except BrokenPipeError:
-        pass  # the reader of the output has ended
+        pipe.end()
     except KeyboardInterrupt:
         return 130
     return 0

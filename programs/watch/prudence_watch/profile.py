@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """prudence-profile: a heap profile as text, as a leak report, or for tools of others."""
 
-import argparse
 import collections
 import itertools
 import sys
 
-from . import choose, heap_text, profile_file, text, version
+from . import choose, heap_text, pipe, profile_file, text, version
+from .command_line import Parser
 from .errors import WatchError
 from .modules import Modules
 from .plain_file import open_plain
@@ -133,7 +133,7 @@ FORMATS = {
 
 
 def arguments(words):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="prudence-profile", description="Shows a heap profile that a program wrote (option profile), or turns it "
         "into what other tools read. Figures are estimates from samples.")
     version.add_option(parser)
@@ -146,7 +146,8 @@ def arguments(words):
     what.add_argument("-o", "--output", metavar="OUT", help="write OUT for another tool")
     parser.add_argument("--format", choices=FORMATS, help="the format of OUT, for go tool pprof (pprof, the default), for flamegraph.pl, "
                         "inferno-flamegraph and speedscope (folded), or for google-pprof and jeprof (heap)")
-    parser.add_argument("--view", choices=VIEWS, default="in-use", help="figure for --top, --ages, folded and heap (default: in-use)")
+    parser.add_argument("--view", choices=VIEWS, default="in-use", metavar="VIEW", help="figure for --top, --ages, folded and heap, one of " +
+                        f"{', '.join(VIEWS)} (default: in-use)")
     parser.add_argument("-n", "--count", type=choose.count, default=20, help="calling places at most (default: 20)")
     wanted = parser.parse_args(words)
     if wanted.format and not wanted.output:
@@ -191,5 +192,5 @@ def run(words):
         print(f"prudence-profile: {error} (Debian: python3-protobuf)", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        pass # whoever read has enough
+        pipe.end()
     return 0

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """prudence-stat: samples of a running process, as lines or as metrics."""
 
-import argparse
 import signal
 import sys
 import time
 
-from . import choose, text, version
+from . import choose, pipe, text, version
+from .command_line import Parser
 from .errors import WatchError
 from .source import Source, set_encoding, write
 
@@ -52,8 +52,8 @@ def listen(options):
 
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="prudence-stat", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+    made = Parser(
+        prog="prudence-stat",
         description="Samples the memory of a process that uses Prudence, as lines of JSON or CSV, or as metrics for Prometheus.",
         epilog=EXAMPLE)
     version.add_option(made)
@@ -82,7 +82,7 @@ def run(arguments):
     except WatchError as error:
         return text.printable(f"prudence-stat: {error}")
     except BrokenPipeError:
-        pass  # whoever read has enough
+        pipe.end()
     except KeyboardInterrupt:
         return 130
     return 0

@@ -5,13 +5,13 @@ A call is a line as the library and the sanitizers write it, "#2 0x7f12 in funct
 puts the time and the program before it. The place in the file tells the call also on another machine, and after the process's end.
 """
 
-import argparse
 import os
 import re
 import shutil
 import sys
 
-from . import text, version
+from . import pipe, text, version
+from .command_line import Parser
 from .errors import WatchError
 from .modules import Modules
 from .source import set_encoding, write
@@ -74,8 +74,8 @@ def symbolized(line, files):
 
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="prudence-symbolize", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=EXAMPLE,
+    made = Parser(
+        prog="prudence-symbolize", epilog=EXAMPLE,
         description="Copies standard input, and names function, file and line of each call in it: reports and dumps of Prudence, "
         "and of the sanitizers. Functions that the compiler inlined get a line of their own.")
     version.add_option(made)
@@ -101,7 +101,7 @@ def run(words):
         print(text.printable(f"prudence-symbolize: {error}"), file=sys.stderr)
         return 1
     except BrokenPipeError:
-        pass  # whoever read has enough
+        pipe.end()
     except KeyboardInterrupt:
         return 130
     return 0

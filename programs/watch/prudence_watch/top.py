@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """prudence-top: a view of a running process in a terminal."""
 
-import argparse
 import curses
 import locale
 import os
@@ -9,7 +8,8 @@ import select
 import sys
 import time
 
-from . import choose, screen, text, version
+from . import choose, pipe, screen, text, version
+from .command_line import Parser
 from .errors import Ended, WatchError
 from .source import LOOK, Source, set_encoding, write
 
@@ -31,7 +31,7 @@ def print_sample(sample, source, options, view):
         for line in text.csv_lines(sample):
             write(line)
     else:
-        width = max(80, min(250, int(os.environ.get("COLUMNS") or 0) if (os.environ.get("COLUMNS") or "").isdecimal() else 132))
+        width = max(20, min(250, int(os.environ.get("COLUMNS") or 0) if (os.environ.get("COLUMNS") or "").isdecimal() else 132))
         for _, line in screen.lines(sample, source.history, view, width):
             write(line)
 
@@ -150,8 +150,8 @@ def show(source, view):
 # ---------------------------------------------------------------------------------------------- the command
 
 def parser():
-    made = argparse.ArgumentParser(
-        prog="prudence-top", allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter,
+    made = Parser(
+        prog="prudence-top",
         description="Shows the memory of a process that uses Prudence, as it changes.", epilog=EXAMPLE)
     version.add_option(made)
     choose.add_options(made, 1.0, core=True)
@@ -179,7 +179,7 @@ def run(arguments):
     except WatchError as error:
         return text.printable(f"prudence-top: {error}")
     except BrokenPipeError:
-        pass  # whoever read has enough
+        pipe.end()
     except KeyboardInterrupt:
         return 130
     return 0

@@ -20,6 +20,8 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 #if defined(__GLIBC__)
 #include <execinfo.h>
 #endif
@@ -34,6 +36,7 @@
 static uint32_t primed, ended;
 static bool is_static; /* the program has no dynamic section; written before `primed` */
 static struct code_range our_code;
+static char program_path[OS_TRACE_LINE]; /* empty if unknown or longer; written before `primed` */
 static __thread bool capturing;
 __thread const char *posix_trace_failure;
 
@@ -87,6 +90,20 @@ static __attribute__((noinline)) unsigned frames_by_tables(void **frames, unsign
 
 #endif
 
+/* The loader knows the program by argv[0] alone, which names no file if it was found through PATH.
+ * If the loader was started as a program, with ours as an argument, the link is to the loader, and
+ * there is no other loader, which AT_BASE would have. */
+static void find_program(void)
+{
+    ssize_t length = 0;
+
+    if (getauxval(AT_BASE))
+        length = readlink("/proc/self/exe", program_path, sizeof program_path);
+    if (length < 0 || length == sizeof program_path)
+        length = 0;
+    program_path[length] = '\0';
+}
+
 static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored)
 {
     uintptr_t here = (uintptr_t)find_our_code;
@@ -109,6 +126,7 @@ static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored
             our_code.start = start;
             our_code.end = end;
         }
+        find_program();
         store_release(&primed, 1u);
         return 1;
     }
@@ -173,6 +191,16 @@ unsigned os_trace_capture(void **frames, unsigned count)
     return count;
 }
 
+static const char *file_of(const Dl_info *module)
+{
+    Dl_info program;
+    const void *headers = (const void *)getauxval(AT_PHDR); /* NOLINT(performance-no-int-to-ptr) */
+
+    if (*program_path && dladdr(headers, &program) && program.dli_fbase == module->dli_fbase)
+        return program_path;
+    return module->dli_fname;
+}
+
 /* Uses the style of the sanitizers, whose tools understand it. A frame is a return address, and
  * the call is before that. */
 void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LINE])
@@ -184,11 +212,11 @@ void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LIN
         snprintf(line, OS_TRACE_LINE, "  #%u %p", place, (const void *)call);
     else if (found.dli_sname)
         snprintf(line, OS_TRACE_LINE, "  #%u %p in %s+%#tx (%s+%#tx)", place, (const void *)call,
-                 found.dli_sname, call - (const char *)found.dli_saddr, found.dli_fname,
+                 found.dli_sname, call - (const char *)found.dli_saddr, file_of(&found),
                  call - (const char *)found.dli_fbase);
     else
         snprintf(line, OS_TRACE_LINE, "  #%u %p (%s+%#tx)", place, (const void *)call,
-                 found.dli_fname, call - (const char *)found.dli_fbase);
+                 file_of(&found), call - (const char *)found.dli_fbase);
 }
 
 /* A module that was unloaded has no symbols any more, but the file may still have them

@@ -19,7 +19,7 @@ class Allocator:
     name: str
     library: str  # a pattern; relative to the build folder unless it begins with /
     hint: str     # how to get it
-    package: str = ""  # of Debian, which knows the version when the library does not tell
+    package: str = ""  # of Debian, which knows the version when the library does not report it
     path: Path = None
     version: str = ""
 

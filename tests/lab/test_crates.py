@@ -117,7 +117,7 @@ class Crates(unittest.TestCase):
         self.put("said-one", "test passes ... FAILED\ntest late ... FAILED\n")
         status, told = self.crates("--tests-only", "one")
         self.assertEqual(status, 0, told)
-        self.assertIn("crates: one: passes failed beside the others, and passes alone", told)
+        self.assertIn("crates: one: passes failed with the others, and passes alone", told)
 
     def test_a_test_that_does_not_end_is_named(self):
         self.put("said-one", "").unlink()

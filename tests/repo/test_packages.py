@@ -130,7 +130,7 @@ class Traces(unittest.TestCase):
         (self.root / "etc/settings").unlink()
         (self.root / "usr/link").unlink()
         (self.root / "usr/link").symlink_to("share")
-        self.assertEqual(self.found(), ["/usr/local is left", "/etc/settings is gone", "/usr/link has another content: bin, then share"])
+        self.assertEqual(self.found(), ["/usr/local remains", "/etc/settings is gone", "/usr/link has another content: bin, then share"])
 
 
 class Results(unittest.TestCase):

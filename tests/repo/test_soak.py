@@ -209,7 +209,7 @@ class Totals(unittest.TestCase):
             page = "\n".join(totals.lines_of(kept))
         self.assertIn("x86-64: 2.00 hours (2.00 of CPU time) in 2 runs; 1 findings; 1.00 hours after", page)
         self.assertIn("| x86-64 | p | asan, release | 2 | 2.00 | 2.00 | – | 1 | 1 |", page)
-        self.assertIn("| 2026 | asan/p 1 | r | failed | not looked at yet |", page)
+        self.assertIn("| 2026 | asan/p 1 | r | failed | not examined yet |", page)
 
 
 class Storms(unittest.TestCase):

@@ -350,7 +350,7 @@ class Check(Case):
     def test_as_a_table(self):
         said = self.check("--size=3", "--updates=1", "--live=1")
         self.assertIn("RCU with Prudence", said)
-        self.assertEqual(said.count("Beside a reader that stayed for the whole run: "), 2)
+        self.assertEqual(said.count("With a reader that stayed for the whole run: "), 2)
         self.assertIn("Rank correlation", said)
 
     def sections(self, *arguments):
@@ -578,7 +578,7 @@ class Record(Case):
         self.record("fail", status=7)
 
     def test_a_program_that_dies_leaves_no_record(self):
-        self.assertIn("left no record", self.record("abort", status=1))
+        self.assertIn("wrote no record", self.record("abort", status=1))
 
     def test_text_goes_beside_the_programs_output(self):
         done = self.run_program("--record", f"--calibration={self.machine}", self.program)

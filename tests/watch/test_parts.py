@@ -191,7 +191,7 @@ class Screen(unittest.TestCase):
         self.assertEqual([reader["inside_seconds"] for _, reader in screen.readers_in_the_way(sample)], [41, 4, 3, 2])
         lines = [line for _, line in screen.reader_lines(sample)]
         self.assertEqual(len(lines), 4)
-        self.assertIn("in the way for 41.0 s", lines[0])
+        self.assertIn("blocking for 41.0 s", lines[0])
         self.assertIn("and 1 more", lines[3])
 
     def test_rates_stay_in_a_narrow_terminal(self):

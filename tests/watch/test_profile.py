@@ -96,8 +96,8 @@ class Profile(Tools):
     def test_what_grew(self):
         """A leak keeps all that it allocates; a table that replaces its entries grows little, and keeps few of them."""
         for words, expected in ((("--top",), r"(?m)^ *\d+\.\dM +\d+\.\d +\d+ +100\.0  size-1024: leaks_one < leaks_more < main"),
-                                (("--leaks",), r"100\.0 % of those allocated meanwhile, allocated by:\n    leaks_one at .*\n    leaks_more at "),
-                                (("--ages",), "what grew in .*s\n"), (("--view=deferred",), "routes: storms < main")):
+                                (("--leaks",), r"100\.0 % of those allocated in that time, allocated by:\n    leaks_one at .*\n    leaks_more at "),
+                                (("--ages",), "growth in .*s\n"), (("--view=deferred",), "routes: storms < main")):
             shown = self.run_tool("--since", self.during, self.second, *words)
             self.assertRegex(shown, expected)
             self.assertNotIn("leaks_some", shown)

@@ -97,7 +97,7 @@ class RunningProcess(Case):
         self.assert_all(self.run_line(*commands[1]), "written: .*first.profile")
         self.watched.ask("keep 30000")
         self.assert_all(self.run_line(*commands[2]), "written: .*second.profile")
-        self.assert_all(self.run_line(*commands[3]), r"what grew in", r"objects of cache 'routes', 100 bytes each, 100\.0 % of those allocated meanwhile",
+        self.assert_all(self.run_line(*commands[3]), r"growth in", r"objects of cache 'routes', 100 bytes each, 100\.0 % of those allocated in that time",
                         r"    allocate at .*watched\.c:\d+")
 
     def test_ask_a_core_file(self):

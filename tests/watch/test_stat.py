@@ -192,7 +192,7 @@ class Stat(Case):
         self.assertEqual(where, path)
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         self.assertEqual(self.values(self.get(path))["prudence_up"], {"": 1})
-        self.refused(f"somebody listens at '{path}' already", "--pid", watched.pid, "--listen", path)
+        self.refused(f"'{path}' is already in use", "--pid", watched.pid, "--listen", path)
         server.kill()
         server.wait()
         self.assertTrue(os.path.exists(path))

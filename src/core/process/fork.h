@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fork handlers (the table is in fork.c; docs/reference/fork.md tells the fate of each word). */
+/* Fork handlers (the table is in fork.c; docs/reference/fork.md has the fate of each word). */
 #ifndef PROCESS_FORK_H
 #define PROCESS_FORK_H
 

@@ -493,7 +493,7 @@ size_t node_shrink_to(struct prudence_cache *cache, unsigned keep)
     return bytes;
 }
 
-/* Shrinks all nodes of the cache, until `wanted` bytes have gone or nothing is left. Disturbs no
+/* Shrinks all nodes of the cache, until `wanted` bytes have gone or nothing remains. Disturbs no
  * other CPU. */
 size_t node_shrink_all(struct prudence_cache *cache, size_t wanted)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The allocators: where each one's library is, and which version it has."""
+"""The allocators: where each one's library is, and its version."""
 
 import json
 import os

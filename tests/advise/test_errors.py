@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What was measured lies in the interval that is printed, and a cause is printed only if something bears it."""
+"""The measurement lies in the interval that is printed, and a cause is printed only if something bears it."""
 
 import copy
 import sys
@@ -151,7 +151,7 @@ class Reasons(unittest.TestCase):
 
 
 class Measured(unittest.TestCase):
-    """The model beside what was measured on the machine of ADR 68; glibc's reader-writer lock and brlock are known to be off."""
+    """The model compared with measurements on the machine of ADR 68; glibc's reader-writer lock and brlock are known to be off."""
 
     def test_each_rate_is_within_a_factor_of_three(self):
         document = errors.reference()

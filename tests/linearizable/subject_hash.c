@@ -161,7 +161,7 @@ static void make(void)
     cache = prudence_cache_create("history", sizeof(struct object), NULL);
 }
 
-/* Makes keys share their hash. Subjects with such keys have no ADD, because a lookup beside
+/* Makes keys share their hash. Subjects with such keys have no ADD, because a lookup with
  * duplicates of them may miss (<prudence/hash.h>). */
 static void make_equal(void)
 {

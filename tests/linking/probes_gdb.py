@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""In gdb: stops at each probe of the provider "prudence" that there is, notes its arguments, and goes on. At the end it writes what it has
+"""In gdb: stops at each probe of the provider "prudence" that there is, notes the arguments, and goes on. At the end it writes what it has
 seen as JSON: a list of [probe, arguments..., the name that the second argument points to]."""
 
 import json

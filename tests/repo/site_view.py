@@ -11,7 +11,7 @@ import unittest
 
 SECONDS = 300  # until a browser is given up
 
-# [text, class, contrast] of what a reader sees with less than 4.5:1; the width of the page, if it is wider than the window.
+# [text, class, contrast] of texts shown with less than 4.5:1; the width of the page, if it is wider than the window.
 SCRIPT = """
 const channels = text => text.match(/[\\d.]+/g).map(Number);
 const kept = compute => {
@@ -46,7 +46,7 @@ return {
 
 
 def missing():
-    """What is not installed, or None."""
+    """Returns the name of a missing program, or None."""
     try:
         import selenium  # noqa: F401
     except ImportError:
@@ -89,7 +89,7 @@ class Browser:
         return self.driver.execute_script(SCRIPT)
 
     def search(self, word):
-        """The addresses of what the search finds in the page that is open, best first; they name the word."""
+        """Returns the addresses that the search finds in the open page, best first; they name the word."""
         from selenium.webdriver.common.by import By
         from selenium.webdriver.support.wait import WebDriverWait
         field = self.driver.find_element(By.CSS_SELECTOR, "input[name=query]")

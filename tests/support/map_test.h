@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Common parts of the tests of ordered maps: all keys of a test, sorted, with an object for each,
- * and a check of all invariants of a map. `map_strings` tells whether keys are strings or numbers.
+ * and a check of all invariants of a map. `map_strings` shows whether keys are strings or numbers.
  */
 #ifndef TESTS_SUPPORT_MAP_TEST_H
 #define TESTS_SUPPORT_MAP_TEST_H

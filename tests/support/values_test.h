@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cases that tables of values share: random operations beside a model, which is an array with
- * the value of each key (map_test.h); strings of any length; refused arguments; the limit of latent
- * memory; domains of all kinds; a child; exchanges by many threads. The tables have the same
+ * The cases that tables of values share: random operations compared with a model, which is an array
+ * with the value of each key (map_test.h); strings of any length; refused arguments; the limit of
+ * latent memory; domains of all kinds; a child; exchanges by many threads. The tables have the same
  * interface under two names, so before including this file a test defines:
  *
  * #define VALUES_TABLE struct prudence_map_values
  * #define VALUES_CALL(name) prudence_map_values_##name
  * #define VALUES_BYTES the flag of tables with strings
  * #define VALUES_ATTR and VALUES_STATS the structures of attributes and statistics
- * #define VALUES_GREW(stats) whether these statistics tell that the table had to grow
+ * #define VALUES_GREW(stats) whether these statistics show that the table had to grow
  * #define VALUES_SORTED whether a table has an order, in which it is disposed of
  * #define VALUES_PUT_DEFERS whether a put or an exchange replaces the entry
  * #define VALUES_ROUNDS rounds of each thread that counts
@@ -139,7 +139,7 @@ static void *erase_bytes_found(VALUES_TABLE *table, const void *bytes, size_t le
     UPDATES_TAKE(void, VALUES_CALL(erase_bytes)(table, bytes, length, &found));
 }
 
-/* ----------------------------------------------------------------------------- beside the model */
+/* ----------------------------------------------------------------------------- with the model */
 
 static unsigned disposed, next_in_order;
 static uintptr_t disposed_sum;
@@ -193,7 +193,7 @@ static void random_operations(unsigned operations)
     check_all(table);
     assert_true(VALUES_GREW(values_stats(table)));
     destroy_with_all(table);
-    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry is */
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache remains, so no entry is */
     free(model);
 }
 
@@ -304,8 +304,8 @@ TEST(wrong_arguments_are_refused)
 
 #define VALUES_LIMIT ((size_t)1 << 20)
 
-/* A reader stays for ever, and values are replaced and erased until an update has waited for it in
- * vain. */
+/* A reader stays for ever, and values are replaced and erased until an update has waited for it
+ * without success. */
 TEST(a_storm_beside_a_reader_stays_below_the_limit)
 {
     struct prudence_domain *domain = manual_domain();
@@ -440,7 +440,7 @@ TEST(no_count_is_lost)
     all += count_up(true);
     assert_int_equal(all, VALUES_THREADS * VALUES_ROUNDS);
     assert_int_equal(VALUES_CALL(destroy)(shared, NULL, NULL), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry is */
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache remains, so no entry is */
 }
 
 #endif /* TESTS_SUPPORT_VALUES_TEST_H */

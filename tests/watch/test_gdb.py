@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
-"""The commands for gdb say of objects in every state what they are, of a running process and of its core file, and count as
+"""The commands for gdb describe objects in every state, of a running process and of its core file, and count as
 the library does."""
 
 import json
@@ -173,12 +173,12 @@ class Gdb(unittest.TestCase):
                     continue
                 live, cached, latent, slabs = rows[cache["name"]]
                 self.assertEqual((live, slabs), (cache["objects_live"], cache["slabs_now"]))
-                # The library counts what is safe in a ring as cached.
+                # The library counts safe objects of a ring as cached.
                 self.assertEqual(cached + latent, cache["objects_cached"] + cache["objects_latent"])
             self.assertEqual(rows["routes"][2], 5001)
 
     def test_counters_are_the_librarys(self):
-        """By the library's list, which the commands read."""
+        """Counts by the library's list, which the commands read."""
         for question, names in (("counters", ("routes", "others", "trimmed")), ("counters routes", ("routes",))):
             for answer in self.answers(question):
                 told = {name: {words[0]: int(words[1]) for words in map(str.split, lines.strip().splitlines())}

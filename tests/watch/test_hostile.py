@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
-"""What a process says of itself may be a lie: the tools then say in one line what cannot be so, in bounded time and memory. A process is taken by its name
-only if it is the user's own. No name reaches a terminal, a row or a metric with what these would obey."""
+"""The data of a process about itself may be false: the tools then name the fault in one line, in bounded time and memory. A process is taken by
+its name only if it is the user's own. No name reaches a terminal, a row or a metric with codes that these would obey."""
 
 import contextlib
 import csv
@@ -191,7 +191,7 @@ class Figures(Forged):
         self.assertGreaterEqual(min(value for value in cache.values() if isinstance(value, (int, float))), 0)
 
     def test_memory_that_is_no_more(self):
-        """Between two looks at grace periods."""
+        """Between two reads grace periods."""
         of = forged.figures()
         with forged.exported(forged.description(of)):
             process = processes.Process(os.getpid())
@@ -208,7 +208,7 @@ class Figures(Forged):
             self.refused("a sample of it takes more than 0 s", of)
 
     def test_memory_that_does_not_answer(self):
-        """A thread is left behind, and another one only when that has ended."""
+        """A thread is abandoned, and another one only when that has ended."""
         answers, begun = threading.Event(), []
 
         def work():
@@ -330,7 +330,7 @@ class Users(Case):
         self.assertIn("argument --user: not allowed with argument --pid", self.said("--user", "0", "--pid", watched.pid, *ONCE, status=2).stderr)
 
     def test_clients_without_number(self):
-        """Those beyond some are hung up on; the others are served, and so is who comes when they have gone."""
+        """Connections beyond some are closed; the others are served, and so are later ones."""
         watched = self.start()
         server = subprocess.Popen([STAT, "--pid", str(watched.pid), "--listen", "0"], stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.communicate)

@@ -295,7 +295,7 @@ class Stat(Case):
         ask = self.prometheus(where)
 
         def all_answered():
-            watched.ask("keep 10")  # rates of what does not happen have no value
+            watched.ask("keep 10")  # rates of events that do not happen have no value
             missing[:] = [query for query in missing if not ask(query)]
             return not missing
 

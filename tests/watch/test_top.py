@@ -30,7 +30,7 @@ UP, DOWN, HOME, END = "\033[A", "\033[B", "\033[1~", "\033[4~"  # of TERM=linux
 
 
 class Terminal:
-    """A program in a terminal of so many columns and rows."""
+    """A program in a terminal of this many columns and rows."""
 
     def __init__(self, columns, rows, *command, **environment):
         self.screen = pyte.Screen(columns, rows)
@@ -219,7 +219,7 @@ class Top(Case):
         self.assertNotIn(b"Traceback", terminal.output)
 
     def test_the_terminal_goes(self):
-        """Under nohup: nothing else ends it, and nothing to wait for is left."""
+        """Under nohup: nothing else ends it, and nothing remains to wait for."""
         watched = self.start()
         terminal = Terminal(80, 24, "/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh", TOP, "--pid", watched.pid)
         terminal.shows("memory: resident")

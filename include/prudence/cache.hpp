@@ -95,7 +95,7 @@ template <class T> class cache
     };
     using place = std::unique_ptr<void, unmake>;
 
-    // Tells at compile time whether objects end without code of T.
+    // Says at compile time whether objects end without code of T.
     static constexpr bool only_memory = std::is_trivially_destructible_v<T>;
 
     // `name` is in statistics and messages; `domain` is whose readers see the objects. Throws

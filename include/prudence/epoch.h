@@ -128,8 +128,8 @@ PRUDENCE_API void prudence_epoch_outlive(void);
  * returns false. Stores in *behind, unless `behind` is NULL, the kernel's id of the thread furthest
  * behind; 0: none, or not known. Never waits.
  *
- * When two calls, one after the other, have returned true, objects unlinked before the first are in
- * no thread's use. A cookie (prudence_domain_get_state) shows it sooner. A pinned caller is behind
+ * When two calls, one after the other, have returned true, no thread uses objects unlinked before
+ * the first. A cookie (prudence_domain_get_state) shows it sooner. A pinned caller is behind
  * after the first call, until it moves its pin.
  *
  * Not async-signal-safe: drives a grace period, so may report a stall and call hooks. Costs a

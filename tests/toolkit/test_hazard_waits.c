@@ -167,7 +167,7 @@ static struct prudence_cache *cache_with(void (*destructor)(void *object, void *
 
 static void (*const destructors[])(void *object, void *context) = {NULL, destruct};
 
-/* Names that are not of deferred objects of the cache are in no thread's way, however long. */
+/* Names that are not of deferred objects of the cache block no thread, however long. */
 TEST(a_barrier_waits_for_no_other_name)
 {
     static char elsewhere[64];

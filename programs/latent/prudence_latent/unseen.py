@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Explains why nothing was seen of a program: which functions of its own, or of its libraries, look like RCU."""
+"""Explains why nothing was seen of a program: which functions of its own, or of its libraries, have names of RCU."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def listed(names):
 
 
 def reasons(program, modules):
-    """Sentences. None: nothing looks like RCU."""
+    """Returns sentences, or None if nothing resembles RCU."""
     mapped = libraries(program)
     used = [os.path.basename(path) for path in mapped if WATCHED.match(os.path.basename(path))]
     own = names_of(program, modules)

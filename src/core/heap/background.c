@@ -189,7 +189,7 @@ static int note_module(struct dl_phdr_info *module, size_t size, void *ours)
 }
 
 /* Returns whether the caller is the only thread of the process, or false if the system does not
- * tell. Does not count threads that clone() made while the C library has made none. */
+ * report. Does not count threads that clone() made while the C library has made none. */
 static bool is_alone(void)
 {
     if (os_is_single_threaded())

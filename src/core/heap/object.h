@@ -102,7 +102,7 @@ static inline void object_free_deferred(struct slab *slab, struct prudence_cache
 }
 
 /* Defers and allocates. The second sequence finds the cache's words and the CPU's line where the
- * first left them. A cache whose slab was found is not NULL. An object that comes back at once is
+ * first put them. A cache whose slab was found is not NULL. An object that comes back at once is
  * checked (object_check_return). */
 static inline void *object_replace(struct prudence_cache *cache, void *old, const char *what)
 {

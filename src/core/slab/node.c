@@ -242,7 +242,7 @@ struct delivery {
     void (*put)(struct slab_node *node, struct run *run, const gp_cookie *cookie);
     void (*visit)(struct slab_node *node, unsigned objects, bool first); /* counts */
     const gp_cookie *cookie; /* of latent objects; else NULL */
-    /* The first `made` are of one node; their objects left `objects`. */
+    /* The first `made` are of one node; their objects are out of `objects`. */
     struct run runs[RUNS_MAX];
 };
 

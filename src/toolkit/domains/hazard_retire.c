@@ -9,7 +9,7 @@
  * time, and check if nothing is. So what waits has a bound, also if a thread loses its CPU between
  * two deleters, or during a check: the others wait for that check, which waits for no thread.
  *
- * Locks: `look_lock` for a look; within it, and alone, `retired_lock` for the lists. None is held
+ * Locks: `look_lock` for a check; within it, and alone, `retired_lock` for the lists. None is held
  * while a deleter runs. A deleter that retires only adds to the list, so deleters do not nest.
  */
 #include "bug_search.h"

@@ -270,7 +270,7 @@ TEST(holds_beside_a_reader_that_is_blocked)
 {
     say(true, false, 0);
     holds_at_the_limit(CEILING);
-    assert_non_null(strstr(ceiling_why(), "blocked"));
+    assert_non_null(strstr(ceiling_why(), "sleeps"));
 }
 
 TEST(holds_beside_a_reader_that_has_a_cpu)

@@ -93,7 +93,7 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
 }
 
 /* Frees an unlisted domain. Needs no lock except for the readers' chunks. Remaining visitors came
- * before the domain left the list, and stay for wait_max at most. */
+ * before the domain was unlisted, and stay for wait_max at most. */
 static void dissolve(struct prudence_domain *domain)
 {
     while (__atomic_load_n(&domain->visitors, __ATOMIC_ACQUIRE))

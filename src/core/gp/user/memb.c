@@ -90,7 +90,7 @@ static void memb_drive(struct prudence_domain *domain, uint64_t goal)
     struct reader_slot *slot = memb_find_in_the_way(domain, &section);
     unsigned outside;
 
-    if (slot) { /* the reader may be in another section by now, which is in no thread's way */
+    if (slot) { /* the reader may be in another section by now, which blocks no thread */
         stall_note(domain, slot, section);
         return;
     }

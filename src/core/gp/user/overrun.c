@@ -46,13 +46,12 @@ static void name_reader(const struct prudence_domain *domain, const struct reade
     char name[OS_THREAD_NAME_MAX];
 
     os_thread_name(thread, name);
-    os_report(
-        domain->kind == PRUDENCE_DOMAIN_QSBR
-            ? "  thread '%s' (tid %d) has announced no quiescent state in domain '%s', in the "
-              "way for %llu ms: it should do so more often"
-            : "  thread '%s' (tid %d) is inside a read-side critical section of domain '%s', "
-              "blocking for %llu ms",
-        name, thread, domain->name, (unsigned long long)(age_of(slot, section) / 1000000));
+    os_report(domain->kind == PRUDENCE_DOMAIN_QSBR
+                  ? "  thread '%s' (tid %d) has announced no quiescent state in domain '%s', "
+                    "blocking for %llu ms: it should do so more often"
+                  : "  thread '%s' (tid %d) is inside a read-side critical section of domain '%s', "
+                    "blocking for %llu ms",
+              name, thread, domain->name, (unsigned long long)(age_of(slot, section) / 1000000));
     print_trace(thread);
 }
 

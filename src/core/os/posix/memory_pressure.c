@@ -41,7 +41,7 @@
 
 #define NO_LIMIT (UINT64_C(1) << 60) /* version 1 writes a number of about this size for "none" */
 
-#define STALL_LOOK_NS UINT64_C(100000000)  /* between looks; a shorter time says little */
+#define STALL_LOOK_NS UINT64_C(100000000)  /* between checks; a shorter time says little */
 #define STALL_SPAN_NS UINT64_C(1000000000) /* longer times count as this */
 #define STALL_SHARE   10                   /* a tenth of the time */
 

@@ -14,7 +14,7 @@ pub struct Rules {
     pub fenced: bool,         // readers fence, and the thread that checks only fences
     pub reader_fence: bool,   // where readers do
     pub look_again: bool,     // at the link, after the name was written
-    pub named_late: bool,     // the name is written after the last check at the link
+    pub named_late: bool,     // the name is written after the last check of the link
     pub barrier: bool,        // before the check of names
     pub names_first: bool,    // the check of names comes before the barrier
     pub unlinked_late: bool,  // the object is retired before it is unlinked

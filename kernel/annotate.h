@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Tells KASAN that live objects may be accessed, and deferred ones until their grace period is
+ * Informs KASAN that live objects may be accessed, and deferred ones until their grace period is
  * over. Marks only whole granules of 8 bytes. Objects of type-safe caches, which readers may access
  * while free, and constructed objects always stay accessible.
  *

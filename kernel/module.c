@@ -35,7 +35,7 @@ MODULE_PARM_DESC(spare_latent, "take from a free slab before one that is mostly 
 
 static bool kasan = IS_ENABLED(CONFIG_KASAN_GENERIC);
 module_param(kasan, bool, 0444);
-MODULE_PARM_DESC(kasan, "tell KASAN when deferred objects become free; closes the fast paths");
+MODULE_PARM_DESC(kasan, "inform KASAN when deferred objects become free; closes the fast paths");
 
 /* Zeroes deferred memory for init_on_free once the grace period is over, never before. */
 static bool object_is_free_now(struct slab *slab, void *object)

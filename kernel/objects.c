@@ -35,7 +35,7 @@ static bool is_refused(gfp_t gfp)
 }
 
 /* Handles objects that must not simply be zeroed. Returns NULL if the flags are refused. Contents
- * set by a constructor stay. So do those of type-safe memory, which readers may look at, unless the
+ * set by a constructor stay. So do those of type-safe memory, which readers may read, unless the
  * owner passes __GFP_ZERO. */
 static noinline void *ready_otherwise(void *object, gfp_t gfp, struct prudence_cache *cache)
 {
@@ -146,7 +146,7 @@ static noinline void free_slow(struct slab *slab, void *object)
     gate_free(slab, object, "prudence_cache_free");
 }
 
-/* Zeroes a free object if the kernel wants that, and tells KASAN. */
+/* Zeroes a free object if the kernel wants that, and informs KASAN. */
 static __always_inline void clean(const struct slab *slab, void *object)
 {
     if (unlikely(want_init_on_free()) && !contents_stay(slab->cache))

@@ -17,7 +17,7 @@
 #include "slab/reclaim/wait.h"
 #include "slab/stats.h"
 
-#define LOOK_EVERY  16       /* slow deferrals between two looks at the budget */
+#define LOOK_EVERY  16       /* slow deferrals between two checks of the budget */
 #define DECAY_AFTER (HZ / 4) /* between two rounds of decay */
 #define WAIT_AFTER  HZ       /* the same, while a reader stays */
 #define VAIN_ROUNDS 4        /* consecutive rounds without gain that end them */
@@ -28,12 +28,12 @@
  * Decay (slab/reclaim/decay.c) runs in a work item, because slow paths may run where the list's
  * lock must not be taken. A slow deferral starts the rounds, which end when nothing is latent and
  * VAIN_ROUNDS rounds in a row gained nothing; free slabs stay for two rounds. The timer is not
- * deferrable, or memory left by a load would stay for as long as the machine idles (ADR 101).
+ * deferrable, or memory of a finished load would stay for as long as the machine idles (ADR 101).
  *
  * A round takes nothing from other CPUs, because each batch would interrupt them. A CPU that has
- * kept objects in vain gets a work item of its own, for which no thread waits (ADR 101). If that
- * CPU goes offline first, the item runs elsewhere and takes nothing, because hotplug.c drains dead
- * CPUs. Progress does not depend on decay, and the shrinker waits for no work item.
+ * kept objects without use gets a work item of its own, for which no thread waits (ADR 101). If
+ * that CPU goes offline first, the item runs elsewhere and takes nothing, because hotplug.c drains
+ * dead CPUs. Progress does not depend on decay, and the shrinker waits for no work item.
  */
 static void decay_round(struct work_struct *work);
 static DECLARE_DELAYED_WORK(decay_work, decay_round);
@@ -232,7 +232,7 @@ EXPORT_SYMBOL_GPL(prudence_shrinker);
  * wants memory waits, so this sleeps for at most a tick. While memory is latent, this expedites a
  * grace period and claims that something was freed, so the kernel retries and asks again. The claim
  * is a promise. Once the grace period is over, the memory that was latent is free. The answer
- * becomes no if that freed nothing (memory freed by others meanwhile also counts), or if
+ * becomes no if that freed nothing (memory freed by others also counts), or if
  * wait_max_ms have passed because a reader stays.
  */
 static struct {

@@ -15,7 +15,7 @@ figure() { # figure FILE NAME
     sed -n "s/^$2 *//p" "/sys/kernel/debug/prudence/$1"
 }
 
-# What the kernel left behind itself while it booted is not looked at.
+# Leaks of the kernel's own boot are not counted.
 leaks=/sys/kernel/debug/kmemleak
 [ ! -e $leaks ] || echo clear >$leaks
 
@@ -123,7 +123,7 @@ else
     echo "ok - memory that goes offline # SKIP no block of this kernel can"
 fi
 
-# Torture, with small objects, and with large ones under a small limit. Beside it memory goes offline and comes back, as CPUs do.
+# Torture, with small objects, and with large ones under a small limit. At the same time memory goes offline and comes back, as CPUs do.
 memory_storm() {
     gone=0
     while [ -e /tmp/storm ]; do

@@ -72,7 +72,7 @@ static void *refuse(void)
 }
 
 /* Returns the function that comes after ours in symbol look-up, or the static program's. Two
- * threads that look at once find the same one. */
+ * threads that search at once find the same one. */
 static void *real(void **place, const char *name, void *(*in_static_program)(void))
 {
     union {

@@ -6,7 +6,7 @@
  * forms of aligned ones call this.
  *
  * This file is a separate member of the archive. The linker takes it if something before the
- * archive needs this operator, or if told to (-u), together with the functions of the runtime that
+ * archive needs this operator, or if asked to (-u), together with the functions of the runtime that
  * it calls. A program that defines this operator does without. Compiled with -fexceptions, because
  * exceptions pass.
  *

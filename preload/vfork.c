@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfork, whose child may allocate beside other threads of the parent (os/posix/vfork.c,
+ * vfork, whose child may allocate concurrently with other threads of the parent (os/posix/vfork.c,
  * docs/adr/0160).
  *
  * The child returns from here first, and its calls overwrite everything below the caller's frame.

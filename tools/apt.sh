@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Sourced by scripts that fetch Debian packages beside the system's own.
+# Sourced by scripts that fetch Debian packages next to the system's own.
 #
 #   debian_mirror                             prints the mirror that this machine's own sources name
 #   apt_apart FOLDER ARCHITECTURE [SUITE...]  makes an apt of its own in FOLDER, and sets APT_CONFIG so that apt-get and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A zone, a client that changes it by dynamic updates, and what dnsperf says of queries: what servers for DNS are measured with (lab/reproduce/evaluate
+"""A zone, a client that changes it by dynamic updates, and dnsperf's output about queries: the load that measures DNS servers (lab/reproduce/evaluate
 and lab/adopt/run)."""
 
 import os
@@ -125,7 +125,7 @@ def peak_bytes(pid):
 
 
 def latencies_of(text):
-    """Of dnsperf -v, in microseconds: one line for each answer."""
+    """Reads the output of dnsperf -v, in microseconds: one line for each answer."""
     return sorted(1e6 * float(found) for found in re.findall(r"^> NOERROR \S+ \S+ ([0-9.]+)$", text, re.M))
 
 

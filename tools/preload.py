@@ -21,7 +21,7 @@ def plain_base():
 
 
 def make_folder():
-    """Makes a temporary folder whose files LD_PRELOAD can name. Every user may look into it, because some programs give up root's rights."""
+    """Makes a temporary folder whose files LD_PRELOAD can name. Every user may read it, because some programs give up root's rights."""
     folder = Path(tempfile.mkdtemp(prefix="prudence-", dir=plain_base()))
     folder.chmod(0o755)
     return folder

@@ -60,7 +60,7 @@ def question(name, identity):
 
 
 class Client(threading.Thread):
-    """Asks for names whose addresses it knows, until it is told to stop."""
+    """Asks for names whose addresses it knows, until it is asked to stop."""
 
     def __init__(self, port, number):
         super().__init__()

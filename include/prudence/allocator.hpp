@@ -2,9 +2,9 @@
 /*
  * Memory of Prudence for containers of C++: an allocator, and a resource for std::pmr.
  *
- * Both have no state: what one instance allocated, any other may free. When memory runs out they
- * behave as operator new: the new-handler is called as long as there is one, then std::bad_alloc is
- * thrown. Threads, signals, fork and misuse are as in <prudence/prudence.h>.
+ * Both have no state: memory that one instance allocated, any other may free. When memory runs out
+ * they behave as operator new: the new-handler is called as long as there is one, then
+ * std::bad_alloc is thrown. Threads, signals, fork and misuse are as in <prudence/prudence.h>.
  *
  *     std::map<int, record, std::less<int>,
  *              prudence::allocator<std::pair<const int, record>>> records;
@@ -47,14 +47,15 @@ namespace prudence
 namespace detail
 {
 
-// What prudence_malloc() aligns every object to.
+// The alignment of every object of prudence_malloc().
 inline constexpr std::size_t default_alignment = 16;
 
 /*
  * These throw. libstdc++ has functions for that, which throw even if they are called by code that
- * is compiled without exceptions. So all files of a program have the same definition of what calls
- * these, whatever exceptions they are compiled with. With other standard libraries, and older ones,
- * the process ends where there are no exceptions, and all files of a program must agree.
+ * is compiled without exceptions. So all files of a program have the same definition of the
+ * functions that call these, whatever exceptions they are compiled with. With other standard
+ * libraries, and older ones, the process ends where there are no exceptions, and all files of a
+ * program must agree.
  */
 #if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE >= 11
 [[noreturn]] inline void fail_to_allocate()
@@ -168,7 +169,7 @@ template <class T> class allocator
     }
 
 #if defined(__cpp_lib_allocate_at_least)
-    // The objects that fit into what the size class has.
+    // Allocates as many objects as fit into the block of the size class.
     [[nodiscard]] std::allocation_result<T *, std::size_t> allocate_at_least(std::size_t count)
     {
         T *memory = allocate(count);

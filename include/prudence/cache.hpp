@@ -4,7 +4,7 @@
  *
  *     prudence::cache<route> routes("route");
  *     auto route = routes.make(prefix, hop);   // std::unique_ptr<route, cache_delete<route>>
- *     routes.retire(std::move(old));           // freed when its readers have left
+ *     routes.retire(std::move(old));           // freed when its readers have ended
  *
  * A retired object lives until its grace period is over. Then its destructor, if it has one that
  * does something, runs on a thread of the library. Pointers from a cache never go to `delete`.
@@ -34,7 +34,7 @@ template <class T> struct cache_delete {
     }
 };
 
-// Ends an object of a cache when its readers have left.
+// Ends an object of a cache when its readers have ended.
 template <class T> struct cache_retire {
     void operator()(T *object) const noexcept
     {
@@ -55,7 +55,7 @@ template <class T> void destroy_in_cache(void *object, void *)
         static_cast<T *>(object)->~T();
 }
 
-// Returns the time that is left; 0: none.
+// Returns the remaining time; 0: none.
 template <class Clock, class Duration>
 [[nodiscard]] std::uint64_t
 nanoseconds_until(const std::chrono::time_point<Clock, Duration> &deadline)
@@ -73,7 +73,8 @@ nanoseconds_until(const std::chrono::time_point<Clock, Duration> &deadline)
 template <class T> class cache
 {
     static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a cache has objects of one type");
-    static_assert(std::is_nothrow_destructible_v<T>, "nobody could catch what a destructor throws");
+    static_assert(std::is_nothrow_destructible_v<T>,
+                  "an exception of a destructor could not be caught");
     static_assert(sizeof(T) <= 32768, "a cache has objects of 32768 bytes at most");
     static_assert(alignof(T) <= 4096, "a cache aligns objects to 4096 bytes at most");
 
@@ -94,7 +95,7 @@ template <class T> class cache
     };
     using place = std::unique_ptr<void, unmake>;
 
-    // Whether objects end without any code of theirs.
+    // Says at compile time whether objects end without code of T.
     static constexpr bool only_memory = std::is_trivially_destructible_v<T>;
 
     // `name` is in statistics and messages; `domain` is whose readers see the objects. Throws
@@ -118,22 +119,22 @@ template <class T> class cache
     cache(const cache &) = delete;
     cache &operator=(const cache &) = delete;
 
-    // Waits for retired objects and their destructors. In a section, a callback or the destructor of
-    // an object of another cache, nothing can wait: then a thread of the library ends the cache soon.
-    // The library reports objects that live, and keeps the cache for the rest of the process.
+    // Waits for retired objects and their destructors. In a section, a callback or the destructor
+    // of an object of another cache, nothing can wait: then a thread of the library ends the cache
+    // soon. The library reports objects that live, and keeps the cache for the rest of the process.
     ~cache()
     {
         static_cast<void>(prudence_cache_destroy_later(cache_));
     }
 
-    // Makes an object. Throws std::bad_alloc, or what the constructor throws.
+    // Makes an object. Throws std::bad_alloc, or the exception of the constructor.
     template <class... Arguments> [[nodiscard]] unique_ptr make(Arguments &&...arguments)
     {
         return make_in(reserve(), std::forward<Arguments>(arguments)...);
     }
 
-    // The same in two steps: memory, and later the object. Inside a section an allocation cannot
-    // wait for readers to give memory back, so it is better made before.
+    // Makes an object in two steps: memory, and later the object. Inside a section an allocation
+    // cannot wait for readers to give memory back, so it is better made before.
     [[nodiscard]] place reserve()
     {
         return place(detail::find_memory([this] { return prudence_cache_alloc(cache_); }),
@@ -149,7 +150,7 @@ template <class T> class cache
         return unique_ptr(object);
     }
 
-    // The same, for an object that is retired when its owner lets go of it.
+    // Makes an object that is retired when its owner lets go of it.
     template <class... Arguments> [[nodiscard]] retiring_ptr make_retiring(Arguments &&...arguments)
     {
         return retiring_ptr(make(std::forward<Arguments>(arguments)...).release());
@@ -173,7 +174,7 @@ template <class T> class cache
             detail::fail_with(error);
     }
 
-    // The same until a deadline. Returns whether the objects have ended. Destructors may run here,
+    // Waits until a deadline. Returns whether the objects have ended. Destructors may run here,
     // and those of 32 objects may make the caller late.
     template <class Clock, class Duration>
     [[nodiscard]] bool barrier_until(const std::chrono::time_point<Clock, Duration> &deadline)

@@ -32,7 +32,8 @@ extern "C" {
 
 /*
  * Member of the object, anywhere; no preparation is needed. From prudence_call until the callback
- * starts the head belongs to the library. Readers must not look at it, and nobody may write it.
+ * starts the head belongs to the library. Readers must not read the head, and no thread may write
+ * it.
  */
 struct prudence_head {
     struct prudence_head *next;
@@ -47,7 +48,7 @@ struct prudence_head {
  *
  * When callbacks of more than the option `call_limit` wait, the caller is held back until fewer do,
  * but never longer than `wait_max`, and not inside a section or a callback. When more than 256 KB
- * wait while the thread that runs them, or a reader in the way, has no CPU, the caller may sleep
+ * wait while the thread that runs them, or a blocking reader, has no CPU, the caller may sleep
  * for 4 ms, also in a section (not with call_limit=0). Cost: some 20 ns, and a system call if the
  * thread sleeps. A callback runs some 50 to 100 microseconds after the grace period could end, not
  * at the next tick of a clock.
@@ -63,8 +64,9 @@ PRUDENCE_API void prudence_domain_call(struct prudence_domain *domain, struct pr
  * a lock that all callbacks need is taken once for many, and a thread is registered where its
  * callbacks need that. Either may be NULL. Both count as callbacks: they may do the same, and what
  * is refused there is refused here. Callbacks wait while `begin` waits. A child forked between the
- * two by another thread has what `begin` did, and nobody calls `end`. Returns EINVAL if the domain
- * is NULL, EBUSY in callbacks and while some of the domain wait or run. Cost: two calls a turn.
+ * two by another thread has what `begin` did, and no thread calls `end`. Returns EINVAL if the
+ * domain is NULL, EBUSY in callbacks and while some of the domain wait or run. Cost: two calls a
+ * turn.
  */
 PRUDENCE_API int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
                                              void (*begin)(void *argument),
@@ -85,7 +87,7 @@ PRUDENCE_API int prudence_domain_barrier(struct prudence_domain *domain);
 /*
  * Works like prudence_barrier, and goes on while callbacks of the default domain wait that those
  * have queued, but not more than 100 times. So when a module is about to be unloaded, and its other
- * threads have ended, none of its callbacks is left. Where prudence_barrier returns an error, this
+ * threads have ended, none of its callbacks remains. Where prudence_barrier returns an error, this
  * does so without a report. For destructors of C++, which may run anywhere (<prudence/rcu.hpp>).
  */
 PRUDENCE_API int prudence_barrier_nested(void);

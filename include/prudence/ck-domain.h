@@ -2,7 +2,7 @@
 /*
  * A domain whose grace periods are those of Concurrency Kit's epochs, for programs that keep
  * ck_epoch for reading. Objects of caches that name the domain are handed out again when the
- * readers that could hold them have left their sections. Nothing of ck_epoch_call is used, so no
+ * readers that could hold them have ended their sections. Nothing of ck_epoch_call is used, so no
  * thread has to poll a record.
  *
  *     static ck_epoch_t epoch;
@@ -13,7 +13,7 @@
  *     domain = prudence_ck_domain_create("epochs", &readers);
  *
  * Header only, and for C, as <ck_epoch.h> is. A thread of the library waits for epochs when
- * somebody needs a grace period. After fork the child must end the sections of threads that it does
+ * a thread needs a grace period. After fork the child must end the sections of threads that it does
  * not have. Their records stay active, and the child would wait for them.
  */
 #ifndef PRUDENCE_CK_DOMAIN_H
@@ -40,7 +40,7 @@ static inline const struct prudence_ck_readers *prudence_ck_readers_of_(void *co
     return (const struct prudence_ck_readers *)context;
 }
 
-/* Called again and again while a reader is in the way, which may want this CPU. */
+/* Called again and again while a reader is blocking, which may want this CPU. */
 static inline void prudence_ck_yield_(ck_epoch_t *epoch, ck_epoch_record_t *reader, void *context)
 {
     (void)epoch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Private to the headers of containers: what hash_map, map, routes and id_table share. */
+/* Private to the headers of containers: parts that hash_map, map, routes and id_table share. */
 #ifndef PRUDENCE_CONTAINER_PARTS_HPP
 #define PRUDENCE_CONTAINER_PARTS_HPP
 

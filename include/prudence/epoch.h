@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Epochs: pins, which move to the newest epoch when the program says so, and grace periods that the
- * program drives. Also threads that ask to be told when somebody waits for them.
+ * program drives. Threads can also ask to be notified when another thread waits for them.
  *
  * A domain's epoch is the number of grace periods that have begun there. A pin is a section: it
  * protects whatever is unlinked after it was made, until it ends or moves on. Pins and sections of
@@ -74,7 +74,7 @@ PRUDENCE_INLINE bool prudence_epoch_is_pinned(const struct prudence_reader *self
  * for more than it must. A driver that finds the new one ends what was unlinked before that epoch
  * began; sequence is loaded with acquire, so this thread finds none of that from here on. Release:
  * the accesses before come before the word says that they are over. A mark is taken away, as at an
- * entry, so that nobody needs a membarrier instead. A handler that pins in between nests, and is
+ * entry, so that no thread needs a membarrier instead. A handler that pins in between nests, and is
  * gone when this thread goes on.
  */
 PRUDENCE_INLINE bool prudence_epoch_repin(struct prudence_reader *self)
@@ -123,13 +123,13 @@ PRUDENCE_API void prudence_epoch_outlive(void);
 /* ------------------------------------------------------------------------------ advancing */
 
 /*
- * Looks at all readers of `domain` (any kind but manual). If none is behind the newest epoch,
+ * Checks all readers of `domain` (any kind but manual). If none is behind the newest epoch,
  * begins the next one, which ends at once if no reader is inside, and returns true. Otherwise
  * returns false. Stores in *behind, unless `behind` is NULL, the kernel's id of the thread furthest
  * behind; 0: none, or not known. Never waits.
  *
- * When two calls, one after the other, have returned true, what was unlinked before the first is in
- * nobody's use. A cookie (prudence_domain_get_state) tells it sooner. A pinned caller is behind
+ * When two calls, one after the other, have returned true, no thread uses objects unlinked before
+ * the first. A cookie (prudence_domain_get_state) shows it sooner. A pinned caller is behind
  * after the first call, until it moves its pin.
  *
  * Not async-signal-safe: drives a grace period, so may report a stall and call hooks. Costs a
@@ -140,22 +140,22 @@ PRUDENCE_API bool prudence_epoch_try_advance(struct prudence_domain *domain, int
 /* --------------------------------------------------------------------------------- kicks */
 
 /*
- * A function that tells a thread that somebody waits for it, for example by eventfd_write,
+ * A function that notifies a thread that another thread waits for it, for example by eventfd_write,
  * pthread_kill or ev_async_send. The thread then passes a quiescent state, repins, or leaves its
  * section: docs/how-to/event-loops.md.
  *
  * The thread that drives the grace period calls it, perhaps inside an allocation or a deferral,
  * with no lock of the library held, once for each section (or epoch of a pin or of an online
- * thread) that is in the way. A function that is set in the midst of one is called for that one,
- * too. A thread that sleeps in a section may so be told without a limit on its sleep. Nobody calls
- * it while nobody looks at the readers. It must not wait, nor call this library. It may come late:
- * the thread may just have left. errno is kept, and the caller is not cancelled.
+ * thread) that is blocking. A function that is set in the midst of one is called for that one,
+ * too. A thread that sleeps in a section may so be notified without a limit on its sleep. No thread
+ * calls it while no thread checks the readers. It must not wait, nor call this library. It may come
+ * late: the thread may just have ended its section. errno is kept, and the caller is not cancelled.
  */
 struct prudence_kick {
     size_t size; /* sizeof(struct prudence_kick) */
     void (*function)(void *argument);
     void *argument;
-    uint64_t after; /* ns that the section has been in the way; 0: at once */
+    uint64_t after; /* ns that the section has been blocking; 0: at once */
 };
 
 /*

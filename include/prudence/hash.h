@@ -37,7 +37,7 @@
  *  - match(node, key) says whether a node that has the key's hash has this key. `match` must not
  *    change the table, nor block, because an update may call `match` with a locked bucket.
  *  - Signals: the functions of readers are async-signal-safe if `match` is; no other is.
- *  - Fork: a child may read and update. fork() waits until no thread is inside an update, looks at
+ *  - Fork: a child may read and update. fork() waits until no thread is inside an update, reads
  *    all buckets in the parent and in the child, and holds updates up during that time. A child of
  *    _Fork or clone may only read.
  *  - Order: a reader that finds a node sees the node in the state in which it was added. A lookup
@@ -171,8 +171,8 @@ PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
                                                         const struct prudence_hash_attr *attr);
 
 /*
- * Destroys a table that nobody uses any more. Calls dispose(object, argument) for each object, in
- * no order; the object may be freed at once there. If `dispose` is NULL the table must be empty.
+ * Destroys a table that no thread uses any more. Calls dispose(object, argument) for each object,
+ * in no order; the object may be freed at once there. If `dispose` is NULL the table must be empty.
  * Waits for the grace period of arrays that were replaced. Returns 0, or an error number with the
  * table as usable as before: EBUSY while the table has objects and there is no `dispose`, or in a
  * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the
@@ -335,7 +335,7 @@ PRUDENCE_API int prudence_hash_remove(struct prudence_hash *table, struct pruden
  * Resizes the table to `buckets`, rounded up to a power of two and within the bounds given at
  * creation. Finishes a resize that is under way first, and then this one. Returns 0, or an error
  * number with the table as it was: EINVAL for NULL; ENOMEM; or EAGAIN while latent_limit has no
- * room for the array that the previous resize replaced, until readers have left. Without the flag
+ * room for the array that the previous resize replaced, until readers have ended. Without the flag
  * PRUDENCE_HASH_FIXED, the table continues to follow the number of objects. Cost: moves all
  * buckets; allocates.
  */

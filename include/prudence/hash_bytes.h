@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-/* Any value is a secret; a constant one hashes as well, but protects from nobody. */
+/* Any value is a secret; a constant one hashes as well, but protects from no attacker. */
 struct prudence_hash_secret {
     uint64_t words[2];
 };

@@ -9,12 +9,13 @@
  *     { prudence::guard inside; if (const address *found = hosts.find("example", inside)) ... }
  *
  * Readers take no lock and wait for no writer. A value does not change: a writer replaces the
- * element. The one that was replaced or erased is destroyed when its readers have left, on a thread
- * of the library.
+ * element. The one that was replaced or erased is destroyed when its readers have ended, on a
+ * thread of the library.
  *
  * Writers: any number; call them outside of regions, so that they may wait for memory. If anything
- * throws, the table is as it was. Hash and Equal must not throw, and take what find() takes. Fork is
- * as in <prudence/hash.h>. Not for signal handlers. Keys that an attacker chooses need a keyed Hash.
+ * throws, the table is as it was. Hash and Equal must not throw, and take the keys that find()
+ * takes. Fork is as in <prudence/hash.h>. Not for signal handlers. Keys that an attacker chooses
+ * need a keyed Hash.
  */
 #ifndef PRUDENCE_HASH_MAP_HPP
 #define PRUDENCE_HASH_MAP_HPP
@@ -70,8 +71,8 @@ class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
   public:
     using lookup_key = detail::lookup_key<K>;
 
-    // `name` is in statistics and messages. The table has room for this number of elements at first.
-    // Throws std::system_error if the library refuses.
+    // `name` is in statistics and messages. The table has room for this number of elements at
+    // first. Throws std::system_error if the library refuses.
     explicit hash_map(const char *name, std::size_t expected = 0, Hash hash = Hash(),
                       Equal equal = Equal())
         : elements_(name), hash_(std::move(hash)), equal_(std::move(equal))
@@ -88,7 +89,7 @@ class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
     hash_map(const hash_map &) = delete;
     hash_map &operator=(const hash_map &) = delete;
 
-    // Destroys all elements, when nobody uses the table any more. Inside a region, the library
+    // Destroys all elements, when no thread uses the table any more. Inside a region, the library
     // reports that, and they stay.
     ~hash_map()
     {
@@ -187,7 +188,8 @@ class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
         return old != nullptr;
     }
 
-    // The table of C, whose nodes are private, for prudence_hash_stats() and prudence_hash_resize().
+    // The table of C, whose nodes are private, for prudence_hash_stats() and
+    // prudence_hash_resize().
     [[nodiscard]] prudence_hash *get_table() const noexcept
     {
         return table_;
@@ -206,7 +208,7 @@ class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
         V value;
     };
 
-    // A key that the table looks for.
+    // A key to search for.
     struct asked {
         asked(const hash_map &map, lookup_key k) : key(k), hash(map.hash_(k)), equal(map.equal_)
         {

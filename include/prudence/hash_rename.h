@@ -3,9 +3,9 @@
  * Names that are changed while readers search. An object goes from one key to another, in one hash
  * table (<prudence/hash.h>) or from one to another, in one step. Readers find the object under the
  * old name until that step, and under the new one afterwards, never under both and never under
- * neither. No reader looks again because of that. ADR 67. (P. McKenney, "Exploiting Deferred
+ * neither. No reader checks again because of that. ADR 67. (P. McKenney, "Exploiting Deferred
  * Destruction", 2004, section 6.2, has the problem, the names of files, and a solution whose
- * readers look again.)
+ * readers check again.)
  *
  * A name is a node of a hash table, a key that does not change while the name is in a table, and a
  * target: a pointer to the object, or the object itself, if copying is as good. To rename means to
@@ -30,7 +30,7 @@
  *    others, and no two with one key.
  *  - Walks (prudence_hash_for_each) visit names one after the other. If one is renamed during the
  *    walk, the walk may visit the old, the fresh, both or neither. prudence_hash_name_is_there
- *    tells whether a name counts at this moment.
+ *    says whether a name counts at this moment.
  */
 #ifndef PRUDENCE_HASH_RENAME_H
 #define PRUDENCE_HASH_RENAME_H
@@ -62,8 +62,8 @@ PRUDENCE_INLINE void prudence_hash_name_init(struct prudence_hash_name *name)
 /*
  * Returns whether a name that was found in this section counts. Acquire: a reader that has seen a
  * rename sees that rename in all later lookups. A name that decides exists as long as a reader can
- * find its address, because such a name left the table, if at all, after the names that have its
- * address did.
+ * find its address, because such a name was removed from the table, if at all, after the names that
+ * have its address did.
  */
 PRUDENCE_INLINE bool prudence_hash_name_is_there(const struct prudence_hash_name *name)
 {

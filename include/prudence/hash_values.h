@@ -21,7 +21,7 @@
  *    latent memory below the limit. (In a qsbr domain the thread is online. Sets and external
  *    domains have no sections of their own, so the caller's thread is inside one of a member, or of
  *    the other scheme.)
- *  - Values are the caller's pointers, and not NULL. The table never looks at their targets.
+ *  - Values are the caller's pointers, and not NULL. The table never reads their targets.
  *    Readers may still have found a value that an update takes out, so defer the target. Integers
  *    may be values, too, if none is 0.
  *  - Keys: a table has numbers, or byte strings (PRUDENCE_HASH_VALUES_BYTES) of any length and any
@@ -75,8 +75,8 @@ PRUDENCE_API struct prudence_hash_values *
 prudence_hash_values_create(const char *name, const struct prudence_hash_values_attr *attr);
 
 /*
- * Destroys a table that nobody uses any more. Calls dispose(value, argument) for each value, in no
- * order. If `dispose` is NULL the table must be empty. Waits for the grace period of deferred
+ * Destroys a table that no thread uses any more. Calls dispose(value, argument) for each value, in
+ * no order. If `dispose` is NULL the table must be empty. Waits for the grace period of deferred
  * memory. Returns 0, or an error number with the table as usable as before: EBUSY while the table
  * has values and there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report,
  * where prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL.

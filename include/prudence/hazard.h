@@ -2,7 +2,7 @@
 /*
  * Hazard pointers: a reader names the one object that it is about to use, and only that object
  * waits. A reader that stays for ever keeps as many objects from being freed as it has slots; a
- * section of <prudence/rcu.h> would keep all objects that are deferred meanwhile.
+ * section of <prudence/rcu.h> would keep all objects that are deferred during it.
  *
  *     struct prudence_hazard *hazard = prudence_hazard_acquire();
  *     struct route *route = prudence_hazard_protect(hazard, &current);
@@ -19,11 +19,11 @@
  * A slot names one object at a time. Rules for readers:
  *   - An object is protected from a call of protect or try_protect that found it, until the slot
  *     names something else, names nothing, or is released.
- *   - prudence_hazard_set() names an object without a look at where it is linked. That protects an
- *     object that is still linked when the caller looks after the call, or that this thread has
+ *   - prudence_hazard_set() names an object without a check of where it is linked. That protects an
+ *     object that is still linked when the caller checks after the call, or that this thread has
  *     from its allocation. It does not protect an object because another slot does: the two slots
- *     may be looked at while neither names it. Within a row it does, from a lower slot to a higher
- *     one (prudence_hazard_acquire_row), because a row is looked at from its lowest slot up.
+ *     may be read while neither names it. Within a row it does, from a lower slot to a higher
+ *     one (prudence_hazard_acquire_row), because a row is read from its lowest slot up.
  *
  * The conventions of <prudence/prudence.h> apply. All functions but prudence_hazard_retire and
  * prudence_hazard_reclaim may be called in signal handlers, if a handler itself releases every slot
@@ -42,7 +42,7 @@ extern "C" {
 
 /* A slot. Its fields are private, and public only so that readers can be inlined. */
 struct prudence_hazard {
-    const void *name; /* written by the slot's user; read by threads that look for names */
+    const void *name; /* written by the slot's user; read by threads that search for names */
     uint32_t fenced;  /* users fence after they wrote `name`; atomic */
     uint32_t reserved;
 };
@@ -126,7 +126,7 @@ static inline struct prudence_hazard *prudence_hazard_lowest_(struct prudence_ha
 void __tsan_release(void *address);
 #endif
 
-/* Tells ThreadSanitizer that this thread no longer uses the object that the slot named. */
+/* Informs ThreadSanitizer that this thread no longer uses the object that the slot named. */
 static inline void prudence_hazard_tell_(struct prudence_hazard *hazard)
 {
 #ifdef PRUDENCE_THREAD_SANITIZER
@@ -185,7 +185,7 @@ PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire_movable(void)
  * well, for each j > i, also after slot[i] names something else. So a walk along a list keeps its
  * last nodes: it copies upwards. Each slot is released by prudence_hazard_release(). Returns NULL
  * with errno EINVAL if `count` is 0 or above PRUDENCE_HAZARDS, or ENOMEM. Costs a few system calls,
- * and a look at all records.
+ * and a check of all records.
  */
 PRUDENCE_API struct prudence_hazard *prudence_hazard_acquire_row(unsigned count);
 
@@ -216,10 +216,10 @@ PRUDENCE_INLINE void prudence_hazard_release(struct prudence_hazard *hazard)
  * no longer protected; see the rules above for `object`. Costs below 1 ns, some 2 ns more while
  * readers are fenced (the option reader_mode, or a system without membarrier).
  *
- * Order: release, so that uses of the object named before come first. A look at the object's link
- * that follows comes after the name is visible: by the membarrier of a thread that looks for names,
- * or by the fence here. `fenced` is read after the name was written and with acquire, for the
- * reasons given at prudence_read_lock().
+ * Order: release, so that uses of the object named before come first. A check of the object's link
+ * that follows comes after the name is visible: by the membarrier of a thread that searches for
+ * names, or by the fence here. `fenced` is read after the name was written and with acquire, for
+ * the reasons given at prudence_read_lock().
  */
 PRUDENCE_INLINE void prudence_hazard_set(struct prudence_hazard *hazard, const void *object)
 {
@@ -243,10 +243,10 @@ PRUDENCE_INLINE void prudence_hazard_reset(struct prudence_hazard *hazard)
 }
 
 /*
- * Names *pointer, then looks at *source, where writers link objects, and stores what it found in
+ * Names *pointer, then reads *source, where writers link objects, and stores what it found in
  * *pointer. Returns true if both were the same: then the object is protected. Otherwise the slot
- * names nothing. `source` must not be in memory that may be freed meanwhile, unless another slot
- * protects that. Costs 1 ns more than a section of <prudence/rcu.h> at most.
+ * names nothing. `source` must not be in memory that may be freed during the call, unless another
+ * slot protects that. Costs 1 ns more than a section of <prudence/rcu.h> at most.
  */
 PRUDENCE_INLINE bool prudence_hazard_try_protect(struct prudence_hazard *hazard, void **pointer,
                                                  void *const *source)
@@ -289,7 +289,7 @@ struct prudence_hazard_head {
  * calls, in any thread, call the deleters of objects that were retired before, with no lock of the
  * library held; a deleter may do whatever the caller may, also retire. About 1,000 objects or 1 MB
  * wait at a time, or twice as many as slots name if that is more, whatever readers do; each thread
- * that calls deleters has taken up to 8 besides. Not in signal handlers. A forked child does not
+ * that calls deleters has taken up to 8 more. Not in signal handlers. A forked child does not
  * call deleters that another thread was about to call. With check=1, a head that waits already is
  * reported, often also without.
  */

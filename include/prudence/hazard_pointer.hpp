@@ -8,8 +8,8 @@
  *     ...
  *     head.exchange(next)->retire();              // deleted once no hazard pointer names it
  *
- * A program moves to the standard's header, or back, by one alias, as with <prudence/rcu.hpp>. What
- * is ours alone: objects of a cache in hazard_default_domain() (below), and batches.
+ * A program moves to the standard's header, or back, by one alias, as with <prudence/rcu.hpp>. Only
+ * these are ours alone: objects of a cache in hazard_default_domain() (below), and batches.
  *
  * Deleters run on threads that retire, never on one of the library; see prudence_hazard_retire()
  * for how many objects wait at a time. A deleter must not throw.
@@ -42,7 +42,7 @@ namespace detail
 {
 
 // Works as callbacks_end, for deleters of hazard_pointer_obj_base. The first of the two waits for
-// nobody; the last one waits up to a second for hazard pointers that name objects.
+// no thread; the last one waits up to a second for hazard pointers that name objects.
 struct hazards_end {
     explicit hazards_end(unsigned milliseconds) noexcept : patience(milliseconds)
     {
@@ -51,7 +51,7 @@ struct hazards_end {
     hazards_end &operator=(const hazards_end &) = delete;
     ~hazards_end()
     {
-        // Twice, for what deleters retire.
+        // Twice, because deleters retire objects.
         for (unsigned i = 0; prudence_hazard_reclaim() + prudence_hazard_reclaim() && i < patience;
              i++)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -75,13 +75,13 @@ PRUDENCE_MODULE_OWN inline void retire(prudence_hazard_head *head, const void *o
 
 } // namespace detail
 
-// Base of an object that hazard pointers protect, and that retires itself. T may be incomplete until
-// retire() is called.
+// Base of an object that hazard pointers protect, and that retires itself. T may be incomplete
+// until retire() is called.
 template <class T, class D = std::default_delete<T>> class hazard_pointer_obj_base
 {
   public:
-    // Ends the object with d(object) once no hazard pointer names it. Call it once, after the object
-    // was unlinked. Never fails.
+    // Ends the object with d(object) once no hazard pointer names it. Call it once, after the
+    // object was unlinked. Never fails.
     void retire(D d = D()) noexcept
     {
         static_assert(std::is_base_of_v<hazard_pointer_obj_base, T>,
@@ -124,8 +124,8 @@ template <class T> std::false_type has_hazard_base(...);
 } // namespace detail
 
 /*
- * Whether hazard pointers protect objects of this type: those with the base above. A program says so
- * of a type whose objects all come from caches in hazard_default_domain():
+ * Whether hazard pointers protect objects of this type: those with the base above. A program says
+ * so of a type whose objects all come from caches in hazard_default_domain():
  *
  *     template <> inline constexpr bool prudence::is_hazard_protectable<route> = true;
  */
@@ -135,7 +135,7 @@ inline constexpr bool is_hazard_protectable =
 
 /*
  * A domain for caches whose objects hazard pointers protect: cache<route> routes("route",
- * hazard_default_domain()). What such a cache retires needs no base and no callback: the allocator
+ * hazard_default_domain()). Its objects need no base and no callback: the allocator
  * itself waits for the hazard pointers. The domain lives as long as the process. Throws
  * std::bad_alloc.
  */
@@ -189,8 +189,8 @@ class [[nodiscard]] hazard_pointer
         return found;
     }
 
-    // Names `ptr`, then stores in it what `src` links. True if that is the same: it is protected.
-    // Otherwise this names nothing.
+    // Names `ptr`, then stores in it the pointer that `src` links. True if that is the same: it is
+    // protected. Otherwise this names nothing.
     template <class T> bool try_protect(T *&ptr, const std::atomic<T *> &src) noexcept
     {
         T *const wanted = ptr;
@@ -203,7 +203,8 @@ class [[nodiscard]] hazard_pointer
         return false;
     }
 
-    // Names *ptr, which is protected if it is not retired before. What was named is not, any more.
+    // Names *ptr, which is protected if it is not retired before. The object named before is no
+    // longer protected.
     template <class T> void reset_protection(const T *ptr) noexcept
     {
         static_assert(is_hazard_protectable<std::remove_cv_t<T>>,

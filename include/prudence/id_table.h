@@ -3,7 +3,7 @@
  * A table from small numbers, which the table chooses, to the caller's objects: handles, sessions,
  * connections, semaphores. A lookup takes two loads, writes nothing, and does not wait. The array
  * grows while readers use it. They see the old array or the new one, and the old one is freed when
- * the readers have left. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.1: the
+ * the readers have ended. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.1: the
  * arrays of System V IPC in Linux.)
  *
  *     prudence_read_lock();
@@ -68,11 +68,11 @@ PRUDENCE_API struct prudence_id_table *
 prudence_id_table_create(const char *name, const struct prudence_id_table_attr *attr);
 
 /*
- * Destroys a table that nobody uses any more. Calls dispose(object, argument) for each object, in
- * the order of identifiers; the object may be freed at once there. If `dispose` is NULL the table
- * must be empty. Waits for the grace period of arrays that were replaced. Returns 0, or an error
- * number with the table as usable as before: EBUSY while the table has objects and there is no
- * `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where
+ * Destroys a table that no thread uses any more. Calls dispose(object, argument) for each object,
+ * in the order of identifiers; the object may be freed at once there. If `dispose` is NULL the
+ * table must be empty. Waits for the grace period of arrays that were replaced. Returns 0, or an
+ * error number with the table as usable as before: EBUSY while the table has objects and there is
+ * no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where
  * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL. `dispose`
  * must not use the table.
  * Destroy the table before the caches of its objects, and those before the domain.

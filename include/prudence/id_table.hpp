@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A table that owns objects and gives each a small number: handles, sessions, connections. It is the
- * table of <prudence/id_table.h>, with objects of a cache.
+ * A table that owns objects and gives each a small number: handles, sessions, connections. It is
+ * the table of <prudence/id_table.h>, with objects of a cache.
  *
  *     prudence::id_table<session> sessions("sessions");
  *     std::uint32_t id = sessions.emplace(user);
@@ -9,9 +9,9 @@
  *     sessions.erase(id);
  *
  * Readers take no lock and wait for no writer. An object that was replaced or erased is destroyed
- * when its readers have left, on a thread of the library. A number is used again when its object is
- * erased, the lowest free one first. Threads may change an object that they find, so it has a lock
- * or atomic members of its own; with id_table<const T> they cannot.
+ * when its readers have ended, on a thread of the library. A number is used again when its object
+ * is erased, the lowest free one first. Threads may change an object that they find, so it has a
+ * lock or atomic members of its own; with id_table<const T> they cannot.
  *
  * Writers: any number; call them outside of regions, so that they may wait for memory. If anything
  * throws, the table is as it was. Fork is as in <prudence/id_table.h>. Not for signal handlers.
@@ -58,8 +58,8 @@ template <class T> class id_table
     id_table(const id_table &) = delete;
     id_table &operator=(const id_table &) = delete;
 
-    // Destroys all objects, when nobody uses the table any more. Inside a region, the library reports
-    // that, and they stay.
+    // Destroys all objects, when no thread uses the table any more. Inside a region, the library
+    // reports that, and they stay.
     ~id_table()
     {
         static_cast<void>(prudence_id_table_destroy(table_, end, nullptr));

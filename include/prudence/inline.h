@@ -14,7 +14,8 @@
  *  - Inlining works on x86-64 and AArch64 Linux with glibc 2.35 or newer, not under
  *    AddressSanitizer, ThreadSanitizer and the like. Elsewhere the macros are not defined, so calls
  *    are calls (PRUDENCE_INLINED says which). Per cache and at run time the library closes the
- *    inlined paths along with its own: under check=1 and all other options that look for bugs, with
+ *    inlined paths along with its own: under check=1 and all other options that search for bugs,
+ * with
  *    destructors, for a destroyed cache, and where the system has no restartable sequences or does
  *    not restart them (some kernels for AArch64).
  *  - The program is bound to the layout of the library's structures. The layout's number is part of
@@ -22,7 +23,7 @@
  *    loaded. So the dynamic loader refuses a library with another layout, older or newer
  *    ("undefined symbol"). A program without this header runs with both.
  *  - A shared object that includes this header stays in the process, as if linked with -z nodelete.
- *    A constructor in the object ensures this, because the kernel may look at the object's
+ *    A constructor in the object ensures this, because the kernel may read the object's
  *    restartable sequences after dlclose.
  *  - A tool that counts or wraps calls of the functions (LD_PRELOAD, uprobes, gdb) does not see
  *    inlined ones.

@@ -44,9 +44,9 @@
 #endif
 
 /*
- * Tells ThreadSanitizer that an inlined reader has found an object by a link that the library
- * stored. The library has told ThreadSanitizer of the object before, so everything that the writer
- * did until then happened before whatever this thread does now.
+ * Informs ThreadSanitizer that an inlined reader has found an object by a link that the library
+ * stored. The library has informed ThreadSanitizer of the object before, so everything that the
+ * writer did until then happened before whatever this thread does now.
  */
 #ifdef PRUDENCE_THREAD_SANITIZER
 #ifdef __cplusplus

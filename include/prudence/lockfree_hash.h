@@ -28,12 +28,12 @@
  *  - Progress: updates are lock-free. An update must retry only when another update has changed the
  *    same bucket, and so succeeded. Lookups and walks are wait-free. They pass only the nodes that
  *    were in the bucket when they came, and replacements on the way. A thread that stops in the
- *    middle of an update stops nobody.
+ *    middle of an update stops no thread.
  *  - Signals: all functions but creating and destroying are async-signal-safe if `match` is, also
  *    in a handler that interrupts an update of the same bucket. Deferring is not
  *    (<prudence/prudence.h>). A handler hands removed objects to a thread, which defers them.
  *  - Fork: a child may read and update, whatever other threads were doing. If such a thread had
- *    just removed an object, and not deferred it yet, nobody in the child defers it.
+ *    just removed an object, and not deferred it yet, no thread in the child defers it.
  *  - Order: a reader that finds a node sees the node in the state in which it was added. Every
  *    function takes effect at one moment between call and return.
  */
@@ -111,7 +111,7 @@ PRUDENCE_API struct prudence_lockfree_hash *
 prudence_lockfree_hash_create(const char *name, const struct prudence_lockfree_hash_attr *attr);
 
 /*
- * Destroys a table that nobody uses any more, not even a reader in an old section. Calls
+ * Destroys a table that no thread uses any more, not even a reader in an old section. Calls
  * dispose(object, argument) for each object, in no order; the object may be freed at once there. If
  * `dispose` is NULL the table must be empty. Never waits. Returns 0, or an error number with the
  * table as usable as before: EBUSY while the table has objects and there is no `dispose`; EINVAL

@@ -2,7 +2,7 @@
 /*
  * A log buffer. Readers take places there and fill them, inside their sections. One thread takes
  * the buffer away, waits for a grace period, after which every place is filled, and writes all of
- * it out. Nobody marks a place as filled, and no thread waits for one that fills. (P. McKenney,
+ * it out. No thread marks a place as filled, and no thread waits for one that fills. (P. McKenney,
  * "Exploiting Deferred Destruction", 2004, section 3.2: a log buffer.)
  *
  *     prudence_read_lock();                    prudence_log_flush(log, write_to, &file);
@@ -12,7 +12,7 @@
  *     prudence_read_unlock();
  *
  *  - Sections: places are taken and filled inside one read-side section of the log's domain. A
- *    place left unfilled has any content.
+ *    place that is not filled has any content.
  *  - Full: prudence_log_reserve returns NULL until the next flush, and the entry is counted as
  *    dropped. Nothing waits.
  *  - Order: entries of one buffer are in the order in which their places were taken. Buffers are
@@ -45,8 +45,8 @@ struct prudence_log;
 PRUDENCE_API struct prudence_log *prudence_log_create(size_t bytes, struct prudence_domain *domain);
 
 /*
- * Frees the log, which nobody may use any more. Entries that were not flushed are lost. Returns 0,
- * or an error number with nothing done: EBUSY while a flush is under way; EINVAL for NULL.
+ * Frees the log, which no thread may use any more. Entries that were not flushed are lost. Returns
+ * 0, or an error number with nothing done: EBUSY while a flush is under way; EINVAL for NULL.
  */
 PRUDENCE_API int prudence_log_destroy(struct prudence_log *log);
 

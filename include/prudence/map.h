@@ -112,10 +112,10 @@ PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
                                                       const struct prudence_map_attr *attr);
 
 /*
- * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object, in the
- * order of keys; the object may be freed at once there. If `dispose` is NULL the map must be empty.
- * Waits for the grace period of nodes that were replaced. Returns 0, or an error number with the
- * map as usable as before: EBUSY while the map has objects and there is no `dispose`, or in a
+ * Destroys a map that no thread uses any more. Calls dispose(object, argument) for each object, in
+ * the order of keys; the object may be freed at once there. If `dispose` is NULL the map must be
+ * empty. Waits for the grace period of nodes that were replaced. Returns 0, or an error number with
+ * the map as usable as before: EBUSY while the map has objects and there is no `dispose`, or in a
  * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the
  * domain fails (inside a section); EINVAL for NULL. `dispose` must not use the map.
  * Destroy the map before the caches of its objects, and those before the domain.
@@ -146,8 +146,8 @@ PRUDENCE_API struct prudence_map_node *prudence_map_lookup_bytes(const struct pr
  * The object was in the map at a moment during the call. No key between the one asked for and the
  * one found was in the map during the whole call. (Among keys that are added or removed in that
  * time, the call may miss one that was there when the found one was not.) Lock-free: a call begins
- * again when others add and remove objects in the node in which the call looks for the next one.
- * Cost: a lookup, and a look at the bytes of each node on the way.
+ * again when others add and remove objects in the node in which the call searches for the next one.
+ * Cost: a lookup, and a check of the bytes of each node on the way.
  */
 PRUDENCE_API struct prudence_map_node *prudence_map_ceiling(const struct prudence_map *map,
                                                             uint64_t key);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * A map in the order of the keys that owns its keys and values, which readers search and walk while
- * writers change it: the map of <prudence/map.h>, with elements of a cache. Keys are integers, enums
- * or std::string (in the order of its bytes).
+ * writers change it: the map of <prudence/map.h>, with elements of a cache. Keys are integers,
+ * enums or std::string (in the order of its bytes).
  *
  *     prudence::map<std::uint64_t, flow> flows("flows");
  *     flows.insert_or_assign(7, first);
@@ -13,8 +13,8 @@
  *     }
  *
  * Readers take no lock and wait for no writer. A value does not change: a writer replaces the
- * element. The one that was replaced or erased is destroyed when its readers have left, on a thread
- * of the library.
+ * element. The one that was replaced or erased is destroyed when its readers have ended, on a
+ * thread of the library.
  *
  * Writers: any number; call them outside of regions, so that they may wait for memory. If anything
  * throws, the map is as it was. Fork is as in <prudence/map.h>. Not for signal handlers.
@@ -159,7 +159,7 @@ template <class K, class V> class map : public detail::lookups<map<K, V>, K, V>
   public:
     using lookup_key = detail::lookup_key<K>;
 
-    // What ceiling() and its kin find.
+    // The result of ceiling() and similar functions.
     class element : private kind::node
     {
       public:
@@ -200,8 +200,8 @@ template <class K, class V> class map : public detail::lookups<map<K, V>, K, V>
     map(const map &) = delete;
     map &operator=(const map &) = delete;
 
-    // Destroys all elements, when nobody uses the map any more. Inside a region, the library reports
-    // that, and they stay.
+    // Destroys all elements, when no thread uses the map any more. Inside a region, the library
+    // reports that, and they stay.
     ~map()
     {
         static_cast<void>(prudence_map_destroy(map_, end, nullptr));

@@ -11,18 +11,18 @@
  *     ...
  *     prudence_read_unlock();
  *
- * To look for the nearest key, and to walk, use the functions of readers of <prudence/map.h> on
+ * To search for the nearest key, and to walk, use the functions of readers of <prudence/map.h> on
  * prudence_map_values_nodes(map); prudence_map_values_value(node) is the value of the node that
  * they return.
  *
  * Conventions are those of <prudence/map.h>, and these:
- *  - Values are the caller's pointers, and not NULL. The map never looks at their targets. Readers
+ *  - Values are the caller's pointers, and not NULL. The map never reads their targets. Readers
  *    may still have found a value that an update takes out, so defer it. Integers may be values,
  *    too, if none is 0.
  *  - Keys: byte strings are copied.
  *  - Memory: 16 bytes for each number; for each string 24 bytes and the string, rounded up to a
  *    power of two, or from 489 bytes of string on to whole pages. All of it counts in the map's
- *    statistics, and replaced entries are latent until readers have left.
+ *    statistics, and replaced entries are latent until readers have ended.
  *  - Signals, fork, and order are the map's. (A value that another thread was about to add to a map
  *    when the process forks is in the child's map or not; memory of the entry may be lost there.)
  */
@@ -61,7 +61,7 @@ PRUDENCE_API struct prudence_map_values *
 prudence_map_values_create(const char *name, const struct prudence_map_values_attr *attr);
 
 /*
- * Destroys a map that nobody uses any more, like prudence_map_destroy. Calls dispose(value,
+ * Destroys a map that no thread uses any more, like prudence_map_destroy. Calls dispose(value,
  * argument) for each value, in the order of keys. If `dispose` is NULL the map must be empty.
  */
 PRUDENCE_API int prudence_map_values_destroy(struct prudence_map_values *map,

@@ -26,7 +26,7 @@
  *    check=1. Otherwise they are caught at the call if the object is the last of its cache that was
  *    freed, or deferred, on this CPU, or later, when both copies meet in the slab (in
  *    prudence_trim(), or at the end of the process). docs/reference/misuse.md has a table of when
- *    each misuse is reported. Options that look for more (guard, zero_on_free, quarantine;
+ *    each misuse is reported. Options that search for more (guard, zero_on_free, quarantine;
  *    Valgrind, AddressSanitizer) are in docs/reference/options.md.
  *  - Bindings: a function that a header defines is in the library under the same name as well
  *    (<prudence/bindings.h>).
@@ -182,7 +182,7 @@ enum prudence_cache_flags {
     PRUDENCE_CACHE_TYPESAFE = 1 << 0,
     /*
      * Needs a destructor. A thread of the library destroys deferred objects within milliseconds of
-     * their grace period, even if nobody wants their memory yet.
+     * their grace period, even if no thread wants their memory yet.
      */
     PRUDENCE_CACHE_DESTRUCT_SOON = 1 << 1,
     /*
@@ -205,7 +205,7 @@ struct prudence_cache_attr {
     unsigned reserved; /* 0 */
     /*
      * Called once for each object when its slab is made, never when an object is handed out again,
-     * so a freed object must be left in its constructed state. The constructor runs in an
+     * so a freed object must be freed in its constructed state. The constructor runs in an
      * allocation that needs a slab. There it may do whatever the caller of that allocation may,
      * except use its own cache.
      */
@@ -240,7 +240,7 @@ PRUDENCE_API struct prudence_cache *prudence_cache_create(const char *name, size
                                                           const struct prudence_cache_attr *attr);
 
 /*
- * Allocates an object with undefined contents, or as the constructor or the last user left them.
+ * Allocates an object with undefined contents, or those of the constructor or the last user.
  * Returns NULL with errno ENOMEM.
  */
 PRUDENCE_API PRUDENCE_NOPLT PRUDENCE_MALLOC void *
@@ -321,7 +321,7 @@ PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
  * would wait for itself. Without a destructor these are the sections in which
  * prudence_domain_synchronize of the cache's domain fails. With one they are any read-side critical
  * section, and any destructor. With both kinds, a hazard pointer of the thread (not a movable one)
- * that names a deferred object of the cache; other names are in nobody's way. EBUSY in a handler of
+ * that names a deferred object of the cache; other names block no thread. EBUSY in a handler of
  * pthread_atfork that runs between the library's own, because the threads that this waits for may
  * wait for the end of the fork.
  */
@@ -340,7 +340,7 @@ PRUDENCE_API int prudence_cache_barrier_timed(struct prudence_cache *cache, uint
  * before: EBUSY while objects are live, or in a handler of pthread_atfork; EDEADLK where
  * prudence_cache_barrier fails; EINVAL for NULL. Live objects are reported once for each calling
  * place, with their number and, under the option check=1, with the callers that allocated the first
- * of them. Nobody may use the cache once this is called. Use of one of the 64 caches that were
+ * of them. No thread may use the cache once this is called. Use of one of the 64 caches that were
  * destroyed last stops the process with the names of that cache and of the function called. Destroy
  * tables that hold the cache's objects before the cache, and the cache before its domain.
  */
@@ -378,8 +378,9 @@ PRUDENCE_API PRUDENCE_MALLOC PRUDENCE_SIZE2 void *prudence_sizes_alloc(struct pr
                                                                        size_t size);
 
 /*
- * Destroys a family that nobody uses any more, as prudence_cache_destroy does each of its caches,
- * with the same errors. With an error the family is as usable as before. A later use is reported.
+ * Destroys a family that no thread uses any more, as prudence_cache_destroy does each of its
+ * caches, with the same errors. With an error the family is as usable as before. A later use is
+ * reported.
  */
 PRUDENCE_API int prudence_sizes_destroy(struct prudence_sizes *sizes);
 
@@ -406,7 +407,7 @@ PRUDENCE_API int prudence_option_set(const char *name, const char *value);
  * Returns whether the process's C++ operator delete is that of libprudence-malloc.so, which only
  * frees. Then a deferred free of an object is as good as deleting the object after a grace period,
  * if the object has no destructor. False if the program has an operator delete of its own, or if
- * the library cannot tell (a static program).
+ * the library cannot find out (a static program).
  */
 PRUDENCE_API bool prudence_malloc_deletes(void);
 

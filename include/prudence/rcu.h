@@ -3,7 +3,7 @@
  * Read-copy-update: the read side and grace periods, in the kernel's terms.
  *
  * Readers bracket their use of shared objects with prudence_read_lock/unlock. A grace period is any
- * span of time in which every reader that was inside a section at the start has left that section.
+ * span of time in which every reader that was inside a section at the start has ended that section.
  * A cookie (prudence_gp_t) says which grace period to wait for.
  *
  * docs/explanation/design.md, "Grace periods", describes and justifies the protocol. The state
@@ -43,11 +43,12 @@ struct prudence_reader {
     uint64_t entries; /* fenced entries, for the choice of mode; its thread adds to it */
     /*
      * Domain this word belongs to. Written by its thread before the first entry; atomic, because a
-     * driver of the word's previous domain may still look at it.
+     * driver of the word's previous domain may still read it.
      */
     const struct prudence_domain *domain;
     /*
-     * Address of the owning thread's prudence_qsbr_self, or NULL if nobody owns the word. Atomic.
+     * Address of the owning thread's prudence_qsbr_self, or NULL if no thread owns the word.
+     * Atomic.
      */
     const void *owner;
     /* Action for its thread after publishing the word, one of the values below. Atomic. */
@@ -91,8 +92,8 @@ PRUDENCE_API void prudence_read_lock_too_deep(void) __attribute__((noreturn, col
 PRUDENCE_API void prudence_read_unlock_unbalanced(void) __attribute__((noreturn, cold));
 
 /*
- * Tells ThreadSanitizer that a section of this thread ends, by an address in the domain that
- * nothing else uses. The library tells it the same wherever grace periods rely on that.
+ * Informs ThreadSanitizer that a section of this thread ends, by an address in the domain that
+ * nothing else uses. The library informs it of the same wherever grace periods rely on that.
  * (ThreadSanitizer sees nothing of a library that is not built with it.)
  */
 #define PRUDENCE_DOMAIN_ENDS_OFFSET 1
@@ -325,12 +326,12 @@ PRUDENCE_INLINE bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
 
 /*
  * Reports a reader that nothing protects. A deferred object is freed when the readers of the
- * cache's domain have left. A thread that looks at `object` outside such a section, or inside a
+ * cache's domain have ended. A thread that reads `object` outside such a section, or inside a
  * section of another domain, or without a hazard slot that names the object where the domain is of
  * hazard slots, sooner or later uses `object` after free. Works only under the option
  * check=1, on objects of this allocator, and reports each calling place once; otherwise does
  * nothing. If PRUDENCE_CHECK_READERS is defined at compile time, prudence_dereference calls this.
- * (A writer that holds the lock of its updates may look without a section, and reads the pointer
+ * (A writer that holds the lock of its updates may read it without a section, and reads the pointer
  * itself.) Async-signal-safe.
  */
 PRUDENCE_API void prudence_check_reader(const void *object);
@@ -457,7 +458,7 @@ PRUDENCE_INLINE bool prudence_qsbr_is_online(struct prudence_domain *domain)
  * section of the domain. Pointers from before must not be used after. errno is kept.
  *
  * PRUDENCE_QSBR_BLOCKING(domain) does the same for the rest of the enclosing block, however the
- * block is left (GCC and Clang; C and C++).
+ * block ends (GCC and Clang; C and C++).
  */
 PRUDENCE_INLINE bool prudence_qsbr_blocking_begin(struct prudence_domain *domain)
 {
@@ -553,8 +554,8 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
  *
  *     prudence_domain_poll_state(domain, prudence_domain_get_state(domain));
  *
- * This polls the grace period that is under way, and begins the next one if somebody asked for it.
- * If nobody did, no function is called, and the cost is a full fence.
+ * This polls the grace period that is under way, and begins the next one if a thread asked for it.
+ * If no thread did, no function is called, and the cost is a full fence.
  *
  * Returns NULL with errno EINVAL (no name, wrong size, neither polling nor synchronize, half of
  * polling), ENOMEM or EAGAIN (no thread). Destroying the domain waits for a synchronize that is
@@ -586,7 +587,7 @@ struct prudence_stall {
     const char *domain;
     const char *thread_name; /* "" where `thread` is 0 */
     int thread; /* kernel id; 0: unknown (external domain, down_read, a movable hazard pointer) */
-    uint64_t nanoseconds; /* how long the reader has been in the way */
+    uint64_t nanoseconds; /* how long the reader has been blocking */
     void *const *frames;  /* return addresses, innermost first, under stall_trace=1 */
     unsigned frame_count; /* 0: none, or the thread did not answer */
     const void *object;   /* the address that a hazard pointer names; NULL: a section */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Read-copy-update in the words of C++26's <rcu> (P2545), in namespace prudence, and three types
- * that most writers want beside them: guard, rcu_ptr and copy_update.
+ * that most writers also want: guard, rcu_ptr and copy_update.
  *
  * A program moves to the standard's header, or back, by one alias:
  *
@@ -81,8 +81,8 @@ inline void rcu_barrier(rcu_domain & = rcu_default_domain()) noexcept
         std::abort();
 }
 
-// Works like rcu_barrier(), but no longer than until the deadline. Returns whether all deleters have
-// returned; the others run later, as without this call.
+// Works like rcu_barrier(), but no longer than until the deadline. Returns whether all deleters
+// have returned; the others run later, as without this call.
 template <class Clock, class Duration>
 [[nodiscard]] bool flush_until(const std::chrono::time_point<Clock, Duration> &deadline,
                                rcu_domain & = rcu_default_domain())
@@ -100,7 +100,7 @@ template <class Clock, class Duration>
 namespace detail
 {
 
-// Whether `delete` of a T calls an operator of T's own.
+// True if `delete` of a T calls an operator of T's own.
 template <class T, class = void> struct has_plain_delete : std::false_type {
 };
 template <class T>
@@ -135,11 +135,11 @@ inline constexpr bool has_own_delete =
     has_plain_delete<T>::value || has_sized_delete<T>::value || has_aligned_delete<T>::value ||
     has_destroying_delete<T>::value;
 
-// These have an operator delete that a program may replace alone.
+// Types with an operator delete that a program may replace alone.
 template <class T>
 inline constexpr bool is_over_aligned = alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
-// What is known of a deleter: whether it would only free the memory of a T, by which means.
+// Properties of a deleter: whether it would only free the memory of a T, by which means.
 enum class ending { unknown, by_operator_delete, by_free };
 
 template <class T, class D> constexpr ending ending_of()
@@ -178,7 +178,7 @@ template <class T, class D> bool retire_memory(T *object) noexcept
 }
 
 // A head and a deleter, which takes no room if it has no members. A copy of the object has a head
-// that nobody uses. It is copied like the rest, because C++26 says that the bases are trivially
+// that no thread uses. It is copied like the rest, because C++26 says that the bases are trivially
 // copyable if the deleter is.
 template <class D, class Head = prudence_head, bool = std::is_empty_v<D> && !std::is_final_v<D>>
 struct retired_part : Head, private D {
@@ -210,11 +210,11 @@ template <class D, class Head> struct retired_part<D, Head, false> : Head {
 };
 
 /*
- * When the program ends, or a shared library is unloaded, waits for the deleters of what was
- * retired. There are two of these for each module. One is made by the first retirement, so it ends
- * before all static objects that are older, which deleters may use. The other is older than the
- * static objects of files that include this header, so it ends after them, when a shared library's
- * code is about to go.
+ * When the program ends, or a shared library is unloaded, waits for the deleters of
+ * retired objects. There are two of these for each module. One is made by the first retirement, so
+ * it ends before all static objects that are older, which deleters may use. The other is older than
+ * the static objects of files that include this header, so it ends after them, when a shared
+ * library's code is about to go.
  */
 struct callbacks_end {
     callbacks_end() noexcept
@@ -239,7 +239,7 @@ PRUDENCE_MODULE_OWN inline void call(prudence_head *head, void (*run)(prudence_h
     prudence_call(head, run);
 }
 
-// What is kept for an object without a head.
+// The record of an object without a head.
 template <class T, class D> struct retirement : retired_part<D> {
     retirement(T *p, D &&d) : retired_part<D>(std::move(d)), object(p)
     {
@@ -272,7 +272,7 @@ using place = std::unique_ptr<void, give_back>;
     return place(detail::allocate(bytes, alignment), give_back{bytes, alignment});
 }
 
-// Throws only what moving the deleter throws.
+// Throws only the exceptions of the deleter's move.
 template <class T, class D> void retire_by_callback(place memory, T *object, D &&d)
 {
     retirement<T, D> *kept =
@@ -326,7 +326,7 @@ template <class T, class D = std::default_delete<T>> class rcu_obj_base
 };
 
 // Ends *p with d(p) when all regions that are open now have ended. Throws std::bad_alloc (not if
-// only memory has to be freed), or what moving the deleter throws; then nothing was retired.
+// only memory has to be freed), or the exception of the deleter's move; then nothing was retired.
 template <class T, class D = std::default_delete<T>>
 void rcu_retire(T *p, D d = D(), rcu_domain & = rcu_default_domain())
 {
@@ -358,8 +358,8 @@ class [[nodiscard]] guard
 };
 
 /*
- * An owner that readers follow. It owns one object or none; what it lets go of is retired. D ends
- * an object, as for std::unique_ptr.
+ * An owner that readers follow. It owns one object or none; an object that it lets go of is
+ * retired. D ends an object, as for std::unique_ptr.
  *
  *     prudence::rcu_ptr<const config> current;
  *     { prudence::guard inside; use(*current.load(inside)); }
@@ -381,8 +381,8 @@ template <class T, class D = std::default_delete<T>> class rcu_ptr
     rcu_ptr &operator=(const rcu_ptr &) = delete;
 
     // Waits for readers, and ends the object and those that were published before, so a deleter may
-    // use what was made before the rcu_ptr. If only memory has to be freed, nothing waits. In a
-    // section, a callback or a destructor of a cache nothing can wait: they are retired.
+    // use objects that were made before the rcu_ptr. If only memory has to be freed, nothing waits.
+    // In a section, a callback or a destructor of a cache nothing can wait: they are retired.
     ~rcu_ptr()
     {
         if (!object_ || detail::retire_memory<T, D>(object_))
@@ -492,10 +492,10 @@ bool copy_update_once(Pointer &ptr, bool &done, Make &&make, Change &change)
 
 /*
  * Replaces the object of `ptr` by a copy that `change(copy)` has changed. If another writer
- * publishes meanwhile, this starts over with that writer's object, so `change` may be called several
+ * publishes first, this starts over with that writer's object, so `change` may be called several
  * times.
- * Returns false if there is no object. What the copy or `change` throws passes through, and nothing
- * has changed. `change` runs inside a region, so it must not wait for regions to end.
+ * Returns false if there is no object. An exception of the copy or of `change` passes through, and
+ * nothing has changed. `change` runs inside a region, so it must not wait for regions to end.
  *
  * The second form is for objects of a cache. It takes memory before the region, because an
  * allocation may wait for regions to end, but never for one that the caller is in.

@@ -113,7 +113,7 @@ static inline void prudence_list_splice_rcu_(struct prudence_list *list, struct 
     if (first == list)
         return;
     prudence_list_init_rcu(list);
-    synchronize(); /* readers of `list` have left it; otherwise they would not find the end */
+    synchronize(); /* readers of `list` have ended; otherwise they would not find the end */
     last->next = next;
     __atomic_store_n(&prev->next, first, __ATOMIC_RELEASE);
     first->prev = prev;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Destructors on a thread that the program chooses. Objects that are retired to a reclaimer wait for
- * their readers as with rcu_retire(). Then they wait until a thread of the program calls run(), and
- * end there.
+ * Destructors on a thread that the program chooses. Objects that are retired to a reclaimer wait
+ * for their readers as with rcu_retire(). Then they wait until a thread of the program calls run(),
+ * and end there.
  *
  *     prudence::reclaimer ended;              // of an event loop, a thread, an executor
  *     ended.retire(connection);               // by any thread
@@ -12,9 +12,9 @@
  *
  *     thread_local prudence::reclaimer mine;
  *
- * A thread of the library moves objects from their grace period to the reclaimer, and calls `notify`
- * when there is something to run. It never runs a deleter. Retired objects that nobody ends stay in
- * memory; pending() counts them.
+ * A thread of the library moves objects from their grace period to the reclaimer, and calls
+ * `notify` when there is something to run. It never runs a deleter. Retired objects that no thread
+ * ends stay in memory; pending() counts them.
  *
  * Threads: any number retire, also inside regions. One at a time calls run(), drain() and
  * drain_until(), also from a deleter. Fork: a child has the objects too, except one that the
@@ -52,8 +52,8 @@ class reclaimer
     reclaimer(const reclaimer &) = delete;
     reclaimer &operator=(const reclaimer &) = delete;
 
-    // Waits for the readers of all objects and ends them here. Nobody retires any more, except their
-    // deleters. Inside a region, the library reports the call, and the process ends.
+    // Waits for the readers of all objects and ends them here. No thread may retire any more,
+    // except their deleters. Inside a region, the library reports the call, and the process ends.
     ~reclaimer()
     {
         do
@@ -62,8 +62,8 @@ class reclaimer
     }
 
     // Ends *p with d(p), in run(), when all regions that are open now have ended. Throws
-    // std::bad_alloc (not if only memory has to be freed), or what moving the deleter throws; then
-    // nothing was retired. If only memory has to be freed, the allocator does that on its own.
+    // std::bad_alloc (not if only memory has to be freed), or the exception of the deleter's move;
+    // then nothing was retired. If only memory has to be freed, the allocator does that on its own.
     template <class T, class D = std::default_delete<T>> void retire(T *p, D d = D())
     {
         using record = retired<T, D>;
@@ -80,7 +80,7 @@ class reclaimer
         detail::call(kept, record::arrive);
     }
 
-    // Ends up to `most` objects whose readers have left. Returns their number. Never waits.
+    // Ends up to `most` objects whose readers have ended. Returns their number. Never waits.
     std::size_t run(std::size_t most = std::numeric_limits<std::size_t>::max()) noexcept
     {
         std::size_t done = 0;
@@ -97,8 +97,9 @@ class reclaimer
         return done;
     }
 
-    // Waits until all objects that were retired before can end, and ends them here. Where that would
-    // never be (inside a region, in a callback of the library), the process ends as in rcu_barrier().
+    // Waits until all objects that were retired before can end, and ends them here. Where that
+    // would never be (inside a region, in a callback of the library), the process ends as in
+    // rcu_barrier().
     void drain() noexcept
     {
         rcu_barrier();
@@ -119,7 +120,7 @@ class reclaimer
     }
 
   private:
-    // What is kept for an object. The head's two words are the library's until arrive(). After that
+    // The record of an object. The head's two words are the library's until arrive(). After that
     // they are the link of the reclaimer's list, and the function that ends the object.
     template <class T, class D> struct retired : detail::retired_part<D> {
         retired(reclaimer *r, T *p, D &&d)
@@ -147,7 +148,7 @@ class reclaimer
     };
 
     // On the library's thread. The reclaimer outlives this call, because ~reclaimer has a barrier.
-    // Release: the thread that runs the deleter sees what happened before.
+    // Release: the thread that runs the deleter sees all that happened before.
     void arrive(prudence_head *head) noexcept
     {
         prudence_head *newest = arrived_.load(std::memory_order_relaxed);

@@ -11,7 +11,7 @@
  *     prudence_read_unlock();
  *     ...                                                use it, for as long as you like
  *     if (prudence_ref_put(&session->references))
- *         prudence_free_deferred(session);               readers may still look at the count
+ *         prudence_free_deferred(session);               readers may still check the count
  *
  *  - The table, list or pointer by which readers find the object has one reference. The thread that
  *    removes the object there puts this reference.

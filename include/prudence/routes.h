@@ -3,7 +3,7 @@
  * Routes: IPv4 or IPv6 prefixes with a value each, and, for an address, the value of the longest
  * prefix that matches. Readers write nothing shared, take no lock, and do not wait, whatever
  * writers do. A full table of the Internet can be changed while being read: an update replaces one
- * node of a few cache lines, and the old node is freed when the readers have left. docs/adr/0070
+ * node of a few cache lines, and the old node is freed when the readers have ended. docs/adr/0070
  * and 0080 have the design and the reasons. (P. McKenney, "Exploiting Deferred Destruction", 2004,
  * sections 2.2.18 and 3.5, has routing tables as the example of readers to whom data may be stale
  * for a moment.)
@@ -220,7 +220,7 @@ static inline uintptr_t prudence_routes_lookup_below_(const uint64_t *node, uint
 /*
  * Looks up an IPv6 address. A node may hang several levels below another one. The word before the
  * node has the last 64 of the address bits that lead there. The highest byte of the node's address
- * in the node above says how many of those bits no node has looked at. If these bits differ, the
+ * in the node above says how many of those bits no node has checked. If these bits differ, the
  * answer is the value of the longest prefix that is shorter than the node's.
  *
  * A slot has a node's address, with the number of all bits that lead there in the highest byte:
@@ -271,7 +271,7 @@ static inline uint64_t prudence_routes_high_(const unsigned char *address)
 
 /*
  * Looks up `count` IPv4 addresses, each one level further in turn, so that the processor loads the
- * next nodes of all at once. Meanwhile values[i] is a word as in the index: the answer, or the
+ * next nodes of all at once. Until then values[i] is a word as in the index: the answer, or the
  * negated address of the node where the lookup goes on.
  */
 static inline void prudence_routes_lookup_group_(const struct prudence_routes *table,
@@ -354,9 +354,9 @@ PRUDENCE_API struct prudence_routes *
 prudence_routes_create(const char *name, const struct prudence_routes_attr *attr);
 
 /*
- * Destroys a table that nobody uses any more, with all prefixes; the targets of values, which many
- * prefixes may share, stay. Waits for the grace period of replaced nodes. Returns 0, or an error
- * number with the table as usable as before: EBUSY in a handler of pthread_atfork; EDEADLK,
+ * Destroys a table that no thread uses any more, with all prefixes; the targets of values, which
+ * many prefixes may share, stay. Waits for the grace period of replaced nodes. Returns 0, or an
+ * error number with the table as usable as before: EBUSY in a handler of pthread_atfork; EDEADLK,
  * with a report, where prudence_domain_synchronize of the domain fails (inside a section); EINVAL
  * for NULL. Cost: visits all nodes.
  */

@@ -8,7 +8,7 @@
  *     { prudence::guard inside; const hop *found = routes.match(address, inside); ... }
  *
  * Readers take no lock and wait for no writer. A value does not change: a writer replaces it. The
- * one that was replaced or erased is destroyed when its readers have left, on a thread of the
+ * one that was replaced or erased is destroyed when its readers have ended, on a thread of the
  * library.
  *
  * Writers: any number; call them outside of regions, so that they may wait for memory. If anything
@@ -64,8 +64,8 @@ template <class T, prudence_routes_family Family = PRUDENCE_ROUTES_IPV4> class r
         unsigned length;
     };
 
-    // `name` is in statistics and messages. The table is sized for this number of prefixes at first.
-    // Throws std::system_error if the library refuses.
+    // `name` is in statistics and messages. The table is sized for this number of prefixes at
+    // first. Throws std::system_error if the library refuses.
     explicit routes(const char *name, std::size_t expected = 0) : values_(name)
     {
         prudence_routes_attr attr = {};
@@ -81,8 +81,8 @@ template <class T, prudence_routes_family Family = PRUDENCE_ROUTES_IPV4> class r
     routes(const routes &) = delete;
     routes &operator=(const routes &) = delete;
 
-    // Destroys all values, when nobody uses the table any more. Inside a region, the library reports
-    // that, and they stay.
+    // Destroys all values, when no thread uses the table any more. Inside a region, the library
+    // reports that, and they stay.
     ~routes()
     {
         prudence_routes_walk walk;
@@ -116,8 +116,8 @@ template <class T, prudence_routes_family Family = PRUDENCE_ROUTES_IPV4> class r
         return of(prudence_routes_get(table_, &in));
     }
 
-    // Calls f(prefix, value) for each prefix, or those within one, in the order of addresses, until f
-    // returns false, if it returns anything. The promises are those of <prudence/routes.h>.
+    // Calls f(prefix, value) for each prefix, or those within one, in the order of addresses, until
+    // f returns false, if it returns anything. The promises are those of <prudence/routes.h>.
     template <class F> void for_each(const guard &, F f) const
     {
         visit_all(nullptr, f);

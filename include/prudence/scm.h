@@ -61,7 +61,7 @@
  *    thread takes part during each such call; scm_register_thread and clocks are refused there with
  *    EPERM.
  *  - Fork: the child's only thread keeps its clocks and dates, and inherits those that ended
- *    threads had left. Objects that have dates of other threads stay for good in the child. Clocks
+ *    threads had. Objects that have dates of other threads stay for good in the child. Clocks
  *    of other threads are refused there.
  */
 #ifndef PRUDENCE_SCM_H
@@ -139,9 +139,9 @@ PRUDENCE_API int scm_collect(void);
 struct scm_clock;
 
 /*
- * Makes another clock of the calling thread, besides the local one. Returns NULL with errno ENOMEM,
- * or EPERM while the thread is blocked or ending. After the thread has ended, the clock's dates
- * expire by the local ticks of the thread that inherits them.
+ * Makes another clock of the calling thread, in addition to the local one. Returns NULL with errno
+ * ENOMEM, or EPERM while the thread is blocked or ending. After the thread has ended, the clock's
+ * dates expire by the local ticks of the thread that inherits them.
  */
 PRUDENCE_API struct scm_clock *scm_clock_create(void);
 
@@ -150,9 +150,9 @@ PRUDENCE_API struct scm_clock *scm_clock_create(void);
  * with EINVAL), and extensions on it are in milliseconds. An object does not expire before the
  * extension has passed, and expires at most two periods after that. The next calls of this thread
  * free expired objects: refreshes, ticks, scm_malloc, scm_calloc and scm_collect all read the time.
- * Each looks at two of the thread's real-time clocks in turn (an eager tick and scm_collect look at
+ * Each reads two of the thread's real-time clocks in turn (an eager tick and scm_collect read
  * all). All but ticks and scm_collect read a coarse clock, which is up to 10 ms behind. After the
- * thread has ended, ticks of any thread look; then an object may expire a period later.
+ * thread has ended, ticks of any thread check them; then an object may expire a period later.
  */
 PRUDENCE_API struct scm_clock *scm_clock_create_realtime(unsigned period);
 
@@ -255,7 +255,7 @@ PRUDENCE_API struct scm_region *scm_region_create(void);
 /*
  * Allocates `size` bytes (0 counts as 1) in the region, aligned to 16 bytes, not initialised.
  * Returns NULL with errno ENOMEM; EPERM: the region has ended or was unregistered, has expired (as
- * far as this thread's local clock tells), or belongs to another thread, or the thread is blocked;
+ * far as this thread's local clock shows), or belongs to another thread, or the thread is blocked;
  * EINVAL: NULL, never a region, or the thread takes no part. Cost: about two nanoseconds; if a new
  * page is needed, an allocation, after a few expired objects are freed.
  */

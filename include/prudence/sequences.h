@@ -13,11 +13,11 @@
  * sends an interrupted section to label 4, after the signature that rseq was registered with
  * (glibc's: 0x53053053, on AArch64 0xd428bc00). There the section gives up, as if the line were
  * closed. A debugger that steps interrupts each instruction, so a section that began again would
- * never end (docs/adr/0001). Stores before the commit go to slots that nobody reads until the
+ * never end (docs/adr/0001). Stores before the commit go to slots that no thread reads until the
  * commit.
  *
  * There is a line for each number below `cpus`. A thread that is not registered has the number -1
- * or -2, and the system may have more CPUs than the library was told of at start. The comparison
+ * or -2, and the system may have more CPUs than the library found at start. The comparison
  * sends both to the slow path.
  *
  * The owner of a line (os/posix/os_percpu.h of the library) keeps fast paths out. On x86-64 it
@@ -224,8 +224,8 @@ out:
 /*
  * Appends an object to this CPU's ring. Returns false if the batch is full, the line is closed, or
  * the previous slot holds the same object. In the last case the object is deferred twice, or that
- * slot is unused by now; the slow path tells which. The slot is ring[tail & mask], but a batch ends
- * where a turn of the ring does. So within a batch the slow path has done that arithmetic:
+ * slot is unused by now; the slow path finds out which. The slot is ring[tail & mask], but a batch
+ * ends where a turn of the ring does. So within a batch the slow path has done that arithmetic:
  * ring_turn + 8 x tail. The stack is below slot 0.
  */
 static inline __attribute__((always_inline)) bool
@@ -291,7 +291,7 @@ out:
     "ldar x10, [x9]\n\t"                                                                           \
     "cbnz x10, " out "\n\t"
 
-/* As on x86-64, but sections have this thread's struct rseq itself. */
+/* Works as on x86-64, but sections have this thread's struct rseq itself. */
 #define PRUDENCE_RSEQ_INPUTS                                                                       \
     [lines] "m"(*lines), [cpus] "m"(words->cpus),                                                  \
         [rseq] "r"(PRUDENCE_CAST(char *, __builtin_thread_pointer()) + rseq)

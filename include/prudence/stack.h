@@ -6,7 +6,8 @@
  * The fault of the simple pop is known as ABA: a thread loads the top, A, and the node below, B;
  * others pop A and B, and push A again; the thread's compare-and-swap makes B the top, which is on
  * the stack no more. Here a popped node is not pushed again, nor freed, before a grace period has
- * passed. So a thread that has loaded A inside a section finds A on top only if it never left.
+ * passed. So a thread that has loaded A inside a section finds A on top only if A was never
+ * removed.
  *
  *     prudence_read_lock();
  *     node = prudence_stack_pop(&stack);
@@ -69,7 +70,7 @@ PRUDENCE_INLINE bool prudence_stack_push(struct prudence_stack *stack,
 
 /*
  * Returns the node pushed last, or NULL if there is none. Acquire, also on failure, because the
- * next try looks into another node.
+ * next try reads another node.
  */
 PRUDENCE_INLINE struct prudence_stack_node *prudence_stack_pop(struct prudence_stack *stack)
 {

@@ -113,10 +113,11 @@ struct prudence_stats {
      */
     uint64_t doubles_passed_over;
     uint64_t
-        latent_ceiling; /* bytes; latent_limit where the system does not tell how readers fare */
+        latent_ceiling; /* bytes; latent_limit where the system does not report how readers run */
     uint64_t latent_limit_in_force; /* bytes; up to latent_ceiling while readers lack a CPU */
     uint64_t latent_rises;          /* times that this limit rose */
-    /* Part of bytes_latent beyond the limit: what hazard pointers named at the last look. */
+    /* Part of bytes_latent beyond the limit: objects that hazard pointers named at the last
+     * check. */
     uint64_t bytes_named;
 };
 
@@ -144,8 +145,8 @@ struct prudence_reader_stats {
     uint64_t nesting; /* depth of sections; 0: outside; 1 if online in a qsbr domain */
     /*
      * Time that the section has kept a grace period from ending, since a waiting thread first found
-     * the reader there. So this is shorter than the section, and 0 if nobody waits or the thread is
-     * outside.
+     * the reader there. So this is shorter than the section, and 0 if no thread waits or the thread
+     * is outside.
      */
     uint64_t inside_ns;
     uint64_t grace_periods_begun; /* since the section began; 0 outside */
@@ -157,7 +158,7 @@ struct prudence_reader_stats {
  * Fill `stats`. Return 0, or EINVAL for NULL. Thread-safe. They take locks, so not for signal
  * handlers.
  *
- * The structures grow at their ends, so the library is told the size that the program was compiled
+ * The structures grow at their ends, so the caller passes the size that the program was compiled
  * with. It fills no more than that, and zeroes unknown members. A program that was compiled against
  * another version of this header therefore gets right figures from any version of the library.
  * Bindings of other languages call the functions with a size.
@@ -168,7 +169,7 @@ PRUDENCE_API int prudence_cache_stats_sized(struct prudence_cache *cache,
 PRUDENCE_API int prudence_domain_stats_sized(struct prudence_domain *domain,
                                              struct prudence_domain_stats *stats, size_t size);
 
-/* In C++ a function with the name of a structure hides the constructor, which nobody calls. */
+/* In C++ a function with the name of a structure hides the constructor, which no thread calls. */
 #if defined(__GNUC__) && defined(__cplusplus)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -286,9 +287,9 @@ PRUDENCE_API int prudence_dump(int fd);
  * Async-signal-safe: no lock, no allocation. Not a cancellation point; errno is kept. Costs some
  * microseconds for each calling place. Returns 0, or an error number: EINVAL (`path` is NULL),
  * ENODATA (nothing is sampled), EWOULDBLOCK (another thread or process is writing that file), ENXIO
- * (a FIFO that nobody reads), ELOOP (a symbolic link on the path belongs neither to the process's
- * user nor to root, and is not followed; or there are more than 40), ENAMETOOLONG (more than 2,047
- * bytes after a link), or the error of the open or the first write that failed, as for
+ * (a FIFO that no thread reads), ELOOP (a symbolic link on the path belongs neither to the
+ * process's user nor to root, and is not followed; or there are more than 40), ENAMETOOLONG (more
+ * than 2,047 bytes after a link), or the error of the open or the first write that failed, as for
  * prudence_dump.
  */
 PRUDENCE_API int prudence_profile_dump(const char *path);

@@ -15,7 +15,8 @@
  *  - prudence_swap_exchange: from one moment on readers get the new object; those that have the old
  *    one keep it. For objects that are read, or whose new version needs nothing of the old one. The
  *    old one is deferred.
- *  - prudence_swap_transfer: first nobody gets an object. When all that had the old one have left,
+ *  - prudence_swap_transfer: first no thread gets an object. When all that had the old one have
+ * ended,
  *    the caller's function transfers the state without disturbance. Then readers get the new one.
  *    For objects that change while they are in use.
  *
@@ -78,7 +79,7 @@ PRUDENCE_INLINE void *prudence_swap_exchange(struct prudence_swap *handle, void 
  * Swaps with a transfer of state: takes the old object out, waits for readers of `domain` (NULL:
  * the default domain), calls transfer(old, fresh, context), and puts `fresh` in. If `transfer`
  * returns a number other than 0, puts the old object back, and returns that number. Otherwise
- * returns 0, and the old object in *old, which nobody uses, so it may be freed at once.
+ * returns 0, and the old object in *old, which no thread uses, so it may be freed at once.
  *
  * Returns an error number, with *old NULL and the handle unchanged: EAGAIN if the handle is empty,
  * because another thread is in a transfer; EDEADLK, with a report, where

@@ -59,7 +59,7 @@ static inline struct prudence_domain *prudence_urcu_qsbr_known(void)
 
 /*
  * This thread's word in that domain. Until the thread is first online there, a word that belongs to
- * nobody and is 0.
+ * no thread and is 0.
  */
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_urcu_qsbr_self
     __attribute__((tls_model("initial-exec")));
@@ -107,7 +107,7 @@ PRUDENCE_API void prudence_urcu_barrier(struct prudence_domain *domain);
 
 /*
  * Makes a worker. Returns NULL with errno if there is no memory. With RT the worker polls, so
- * nobody needs to wake it.
+ * no thread needs to wake it.
  */
 PRUDENCE_API struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain,
                                                         unsigned long flags, int cpu_affinity);

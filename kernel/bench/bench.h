@@ -46,7 +46,7 @@ void subjects_try_until_killed(void);
 /* --- settle.c --- */
 bool settle_start(void); /* called first; false if kfree_rcu cannot be waited for here */
 
-/* Waits until everything deferred is free and no work for it is left, so that each subject begins
+/* Waits until everything deferred is free and no work for it remains, so that each subject begins
  * with the same memory. */
 void settle(void);
 
@@ -67,7 +67,7 @@ struct worker {
 };
 
 extern unsigned int worker_count; /* of this run */
-extern bool stop;                 /* tells unlimited bodies to return */
+extern bool stop;                 /* makes unlimited bodies return */
 
 /* Allocates room for all workers before the first run, and frees it after the last. */
 bool workers_make(void);

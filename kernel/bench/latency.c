@@ -76,7 +76,7 @@ static int do_timed_pairs(struct worker *worker)
     return 0;
 }
 
-/* Returns the time that so many of 10,000 pairs do not exceed, to a bucket. */
+/* Returns the time that this many of 10,000 pairs do not exceed, to a bucket. */
 static u64 share(unsigned int of_10000)
 {
     u64 all = (u64)pairs * worker_count, seen = 0;

@@ -99,5 +99,5 @@ static void __exit bench_stop(void)
 
 module_init(bench_start);
 module_exit(bench_stop);
-MODULE_DESCRIPTION("Measurements of prudence.ko beside SLUB");
+MODULE_DESCRIPTION("Measurements of prudence.ko and SLUB");
 MODULE_LICENSE("Dual MIT/GPL");

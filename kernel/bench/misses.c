@@ -6,8 +6,8 @@
  * again (refills).
  *
  * Each allocation is timed alone, by a counter that counts instructions on the machine that
- * lab/run/count-misses boots. Our statistics tell the kind of allocation. SLUB's probes would
- * add to the time, so SLUB runs twice. The first cache, with probes, tells the kind of each
+ * lab/run/count-misses boots. Our statistics show the kind of allocation. SLUB's probes would
+ * add to the time, so SLUB runs twice. The first cache, with probes, shows the kind of each
  * allocation; the second, without probes, is timed. A single thread on one CPU makes the same
  * requests, so the kinds are the same.
  */

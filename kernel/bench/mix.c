@@ -240,7 +240,7 @@ static void mix_of(const struct subject *subject, bool counted, unsigned int rou
     kmem_cache_destroy(slub_cache);
     prudence_cache_destroy(our_cache);
     if (slub_slabs_now())
-        pr_warn("BENCH: SLUB's slabs were miscounted: %ld are left\n", slub_slabs_now());
+        pr_warn("BENCH: SLUB's slabs were miscounted: %ld remain\n", slub_slabs_now());
 }
 
 void run_mixes(void)

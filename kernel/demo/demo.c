@@ -3,7 +3,7 @@
  * prudence_demo.ko provides an RCU hash table as /dev/prudence_demo, written as a subsystem would
  * write it. The macros below switch it from kfree_rcu to deferred frees. Each write is one command:
  *
- *   set KEY VALUE    adds or replaces an entry; the old one is freed when readers have left
+ *   set KEY VALUE    adds or replaces an entry; the old one is freed when readers have ended
  *   del KEY
  *   get KEY          -ENOENT if there is no such entry
  *   work COUNT       runs COUNT random commands as load (three gets for each set)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Measures kfree_rcu() beside kfree(): a thread on each CPU allocates and frees `pairs` objects of
+ * Measures kfree_rcu() and kfree(): a thread on each CPU allocates and frees `pairs` objects of
  * `size` bytes. Prints the time of a pair, the number and length of normal grace periods, and
  * memory while the threads run and two seconds later. If `partial` is not 0, each CPU then frees
  * that number of objects of the cache sheaf_bench, which stays until the module is unloaded.

@@ -25,8 +25,8 @@ static bool had_owner(const void *object, void *const *owned)
     return false;
 }
 
-/* Allocates until all objects that had an owner are back. Expects them to be as their owner left
- * them, or zero. */
+/* Allocates until all objects that had an owner are back. Expects contents of the last
+ * owner, or zero. */
 static void owned_objects_come_back(struct prudence_cache *cache, void *const *owned, bool zero)
 {
     unsigned int count = 0, back = 0, kept = 0, zeroed = 0;
@@ -122,8 +122,8 @@ void plain_objects_are_zero_if_the_kernel_wants_that(void)
     contents(0, NULL);
 }
 
-/* A reader may look at an object that was freed and handed out again. It must find the contents
- * that the last owner left. */
+/* A reader may read an object that was freed and handed out again. It must find the contents
+ * of the last owner. */
 void type_safe_memory_keeps_its_contents(void)
 {
     struct prudence_cache *cache;

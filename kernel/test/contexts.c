@@ -32,7 +32,7 @@ long use_in_task(void *cache)
     return 0;
 }
 
-/* On PREEMPT_RT interrupts cannot get pages, only the objects that tasks left free. */
+/* On PREEMPT_RT interrupts cannot get pages, only the objects that tasks freed. */
 void hard_interrupts_may_do_everything(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -54,7 +54,7 @@ void hard_interrupts_may_do_everything(void)
 
 #ifdef CONFIG_DEBUG_ATOMIC_SLEEP
 /* An object is free, so the allocation need not sleep, but the flags allow it. tools/kernel/test
- * looks for the kernel's report. */
+ * searches for the kernel's report. */
 void allocation_that_may_sleep_is_reported_where_sleeping_is_not_allowed(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);

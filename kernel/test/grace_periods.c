@@ -72,7 +72,7 @@ void grace_period_is_not_lost_beside_an_expedited_one(void)
     for (tries = 0; tries < TRIES && rounds < ROUNDS; tries++)
         rounds += defer_beside_an_expedited_one(cache);
     if (!rounds) /* 7.2 begins normal ones first, so none can get lost in this way */
-        pr_info("# no normal grace period began meanwhile, %u times\n", tries);
+        pr_info("# no normal grace period began, %u times\n", tries);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 

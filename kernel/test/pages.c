@@ -119,7 +119,7 @@ void larger_slabs_cost_nobody_anything(void)
     check_trace_callback_type_mm_page_alloc(see);
     for_each_kernel_tracepoint(find_it, &tracepoint);
     if (!tracepoint || tracepoint_probe_register(tracepoint, see, NULL)) {
-        pr_info("# SKIP: this kernel does not tell who allocates pages\n");
+        pr_info("# SKIP: this kernel does not report who allocates pages\n");
         return;
     }
     for (i = 0; i < ARRAY_SIZE(callers); i++)

@@ -140,7 +140,7 @@ static void refill_beside(unsigned int latent)
         most = max(most, refilled + 1);
     }
     EXPECT_EQ(first, FIRST_BATCH);
-    if (latent + FIRST_BATCH <= FIRST_SIZE) /* beside more it grows */
+    if (latent + FIRST_BATCH <= FIRST_SIZE) /* with more it grows */
         EXPECT_EQ(most, FIRST_SIZE / 2);
     migrate_enable();
     reader_leaves();
@@ -194,7 +194,7 @@ void flush_grows_with_latent_objects(void)
 }
 
 /* Rule 6. The caller stays on its CPU. Large objects make the latent cache reach its limit after a
- * few rounds, and then the free objects do not fit beside it. */
+ * few rounds, and then the free objects do not fit. */
 static long preflush_here(void *unused)
 {
     struct prudence_cache *cache = cache_of(16 * SIZE);
@@ -243,7 +243,7 @@ static s64 merged_without_a_call(struct prudence_cache *cache)
 }
 
 #define SAFE   60 /* deferred, and most of them safe when a pre-flush is asked for */
-#define FREE   36 /* in the object cache, which has room for the safe ones beside them */
+#define FREE   36 /* in the object cache, which also has room for the safe ones */
 #define UNSAFE 24 /* deferred last; they close a batch, and with them not all objects fit */
 
 /* Prepares a pre-flush on this CPU, and returns whether it merged safe objects before decay took
@@ -341,7 +341,7 @@ static bool grace_period_begins(unsigned long state)
 
     for (tries = 0; tries < 100 && get_state_synchronize_rcu() == state; tries++)
         msleep(20);
-    msleep(500); /* CPUs without a reader report meanwhile */
+    msleep(500); /* CPUs without a reader report in that time */
     return get_state_synchronize_rcu() != state;
 }
 
@@ -357,7 +357,7 @@ static void grace_period_ends(unsigned long state)
 /*
  * Defers a few objects that wait for a grace period in progress, then many for the next. When the
  * latent cache is full, the first objects leave with some of the others. After the first grace
- * period, a reader that entered meanwhile still prevents the end of the next.
+ * period, a reader that has entered since still prevents the end of the next.
  */
 void overflowing_objects_wait_for_their_own_grace_period(void)
 {

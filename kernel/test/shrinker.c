@@ -262,7 +262,7 @@ static unsigned long scan(unsigned long pages)
 #define SLAB_PAGES  8 /* pages of the largest slab, the granularity */
 #define LARGE_BYTES 1024
 
-/* Scans at least three times, and until the cache (unless NULL) has no slabs left. */
+/* Scans at least three times, and until the cache (unless NULL) has no slabs. */
 static void scan_everything(struct prudence_cache *cache)
 {
     unsigned int i;
@@ -284,7 +284,7 @@ void shrinker_gives_what_is_asked_for(void)
     unsigned int i, cpu, disturbed = 0, emptied = 0;
     u64 cached, interrupts;
 
-    scan_everything(NULL); /* left by other tests */
+    scan_everything(NULL); /* memory of other tests */
     for_each_online_cpu(cpu)
         if (housekeeping_cpu(cpu, HK_TYPE_DOMAIN))
             work_on_cpu(cpu, fill_here, cache);

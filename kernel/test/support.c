@@ -163,7 +163,7 @@ static void stay_away_from(unsigned int cpu)
     may_run_on(&others);
 }
 
-/* Picks another CPU than the caller's, because a bound caller would never run again beside a
+/* Picks another CPU than the caller's, because a bound caller would never run again with a
  * reader. */
 void reader_enters(void)
 {

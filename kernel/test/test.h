@@ -129,7 +129,7 @@ u32 *marked_alloc(gfp_t gfp);
 void marked_free(u32 *object, bool deferred);
 void marked_end(void);
 
-/* A reader enters on another CPU than the caller's and stays until told to leave. reader_leaves()
+/* A reader enters on another CPU than the caller's and stays until asked to leave. reader_leaves()
  * waits for a grace period. */
 void reader_enters(void);
 void reader_leaves(void);

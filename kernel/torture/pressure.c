@@ -3,13 +3,13 @@
  * prudence_pressure.ko runs out of memory. It takes all but `leave_mb` of the guest's memory. Then
  * every CPU replaces objects as fast as it can with GFP_KERNEL and defers the old ones, while a
  * reader stays in each section for `reader_ms`, so that more is deferred in one grace period than
- * is left. Allocations have to wait for latent objects; none may fail, and the OOM killer must not
+ * remains. Allocations have to wait for latent objects; none may fail, and the OOM killer must not
  * run.
  *
  * Before that, on a guest with several nodes, one node's memory is used up; the slabs that its CPUs
  * make then must lie on another node.
  *
- * Last, others want memory while nearly all that was left is latent and a reader stays until the
+ * Last, others want memory while nearly all remaining memory is latent and a reader stays until the
  * kernel is about to kill. A grace period must be waited for first, but not by the notifier.
  */
 #include <linux/delay.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * prudence_torture.ko, modelled on rcutorture. For `seconds`, tasks, softirqs (timers) and hard
- * interrupts (hrtimers) replace pointers in a table and defer the old objects. Meanwhile readers
- * look at objects for up to milliseconds, CPUs go offline and online, page allocations fail, and
- * caches are made, shrunk and destroyed. The verdict is printed as KTAP.
+ * interrupts (hrtimers) replace pointers in a table and defer the old objects. At the same time
+ * readers use objects for up to milliseconds, CPUs go offline and online, page allocations fail,
+ * and caches are made, shrunk and destroyed. The verdict is printed as KTAP.
  *
  * Two things must never happen. An object must not change under a reader; its generation is written
  * when it is handed out. An object must not be handed out within a full grace period of its

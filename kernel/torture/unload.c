@@ -2,7 +2,7 @@
 /*
  * prudence_unload.ko: an interrupt defers an object, drops the references to prudence.ko and keeps
  * the CPU busy, so that the work which the deferral queued there runs late. kernel/test.sh unloads
- * prudence.ko meanwhile, which has to wait for that work. Not linked against prudence.ko, or it
+ * prudence.ko at this time, which has to wait for that work. Not linked against prudence.ko, or it
  * could not be unloaded.
  */
 #include <linux/delay.h>

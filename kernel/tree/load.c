@@ -393,7 +393,7 @@ static void print_frees(const char *name, const char *when)
 
 /* ---------------------------------------------------------------------------------------- peaks */
 
-/* Of a watched cache. */
+/* The figures of a watched cache. */
 static struct {
     int total_objects;                              /* SLUB's file */
     unsigned long long objects_in_slab, kb_of_slab; /* SLUB's */

@@ -22,7 +22,7 @@ run() { # run NAME COMMAND...: in Debian's system
     PATH=/usr/sbin:/usr/bin:/sbin:/bin /bin/busybox timeout 600 /bin/busybox chroot /guest "$@" >/tmp/said 2>&1 </dev/null
     status=$?
     echo "STRESS $name $status"
-    # A test that was left out, and one that only some systems can run, say so by 3 and 4.
+    # A test that was skipped, and one that only some systems can run, say so by 3 and 4.
     case $status in 0 | 3 | 4) ;; *) tail -n 8 /tmp/said | sed 's/^/    /; s/not ok/not so/' ;; esac
 }
 

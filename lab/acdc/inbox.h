@@ -2,7 +2,7 @@
 /*
  * Passes shared objects to their receivers. The thesis has one pool for all threads, from which
  * each thread takes new objects, and marks them with a bit; that limits the threads to 58, and
- * each looks at objects that others still wait for. Here each thread has an inbox, and a shared
+ * each reads objects that others still wait for. Here each thread has an inbox, and a shared
  * group is put into the inbox of each of its receivers, its own thread among them: the same objects
  * arrive at the same threads. A thread closes its inbox when it is done.
  */

@@ -4,7 +4,7 @@
  * back-end is one file that fills in this table, with NULL for functions that a model lacks.
  *
  * Explicit models free (or defer) an object when its lifetime has ended. A model that expires
- * objects is told at each tick which ones are still needed, and for how long.
+ * objects learns at each tick which ones are still needed, and for how long.
  */
 #ifndef ACDC_MODEL_H
 #define ACDC_MODEL_H

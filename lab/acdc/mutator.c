@@ -159,7 +159,7 @@ static void drop_reference(struct group *group)
 }
 
 /*
- * Puts into our own inbox last: its reference keeps the group while we still look at it, and only
+ * Puts into our own inbox last: its reference keeps the group while we still read it, and only
  * we close it.
  */
 static void share(struct mutator *mutator, struct group *group, const struct draw *draw)
@@ -335,7 +335,7 @@ static void refresh_group(struct mutator *mutator, struct holding *holding, unsi
 }
 
 /*
- * An object with `i` ticks left, including the next one, expires at the i-th tick if it is
+ * An object with `i` remaining ticks, including the next one, expires at the i-th tick if it is
  * refreshed with i - 1. An object that ends at the next tick has that date already, unless it is
  * new.
  */

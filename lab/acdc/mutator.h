@@ -11,8 +11,8 @@
  *      advance time: access live objects; free ended ones, or refresh the others, and tick
  *
  * Groups wait in a ring, by the time at which their lifetime ends; slot (t + i) modulo the ring's
- * length holds those with i ticks left. Local and shared groups have a ring each. Everything here
- * belongs to the thread, except `counters`, which the trace reads, and the shared groups.
+ * length holds those with i remaining ticks. Local and shared groups have a ring each. Everything
+ * here belongs to the thread, except `counters`, which the trace reads, and the shared groups.
  */
 #ifndef ACDC_MUTATOR_H
 #define ACDC_MUTATOR_H

@@ -55,7 +55,7 @@ static const struct argp_option all_options[] = {
     {"min-liveness", 'l', "TICKS", 0, "Shortest liveness (1)", 3},
     {"max-liveness", 'L', "TICKS", 0, "Longest liveness (10)", 3},
     {"deallocation-delay", 'D', "TICKS", 0, "From the last access to the free (0)", 3},
-    {"multiplier", KEY_MULTIPLIER, "N", 0, "Of the number of objects in a round (1)", 3},
+    {"multiplier", KEY_MULTIPLIER, "N", 0, "Multiply the number of objects in a round by N (1)", 3},
     {"objects", 'F', "N", 0, "Objects in each round, instead of the formula's number", 3},
     {"original", KEY_ORIGINAL, NULL, 0,
      "The rules of the public tool: one size a round, no divisor in the formula, accesses after "
@@ -288,7 +288,7 @@ static bool parse_results(int key, const char *text, struct argp_state *state,
     }
 }
 
-/* ----------------------------------------------------------------------- what goes with what */
+/* -------------------------------------------------------------------- options that fit together */
 
 static void needs(struct argp_state *state, const struct given *given, int key, bool there,
                   const char *needed)

@@ -29,8 +29,8 @@ static uint64_t smallest_clock(const struct pace *pace)
 }
 
 /*
- * Called with the lock. Looks again after each store, because a thread that has advanced since the
- * last look may have compared itself with the old slowest time, and then leaves it to us.
+ * Called with the lock. Checks again after each store, because a thread that has advanced since the
+ * last check may have compared itself with the old slowest time, and then relies on us.
  */
 static bool find_slowest(struct pace *pace)
 {

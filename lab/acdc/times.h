@@ -35,7 +35,7 @@ extern const char *const operation_names[OPERATIONS];
 #define TIME_SUB_BITS 3
 #define TIME_BUCKETS  (44 << TIME_SUB_BITS) /* up to 2^46 ticks, at 1/8 of a power of two */
 
-/* One thread's times of one operation, or the sum over all threads. */
+/* The times of one thread for of one operation, or the sum over all threads. */
 struct times {
     uint64_t count; /* operations, timed or not */
     uint64_t timed;

@@ -20,13 +20,13 @@ QUERIES = 2000            # per second
 UPDATES = 50              # per second, where both sides make as many
 LONG_QUERIES, LONG_UPDATES = 100, 20  # per second of an hour
 OPEN_QUERIES = 20
-QUIET = 2                 # seconds, before memory is looked at
+QUIET = 2                 # seconds, before memory is read
 PATIENCE = 30             # seconds in which the server has to be ready, or to end
-MEMORY = "/dev/shm"       # a disk would be what is measured: a journal is synchronized for each update
+MEMORY = "/dev/shm"       # a disk would dominate the measurement, because a journal is synchronized for each update
 READINGS = 0.1            # seconds between two of memory
 
 
-USES = ("dns_server.py", "memory.py", "../../tools/dns_load.py")  # what results depend on, as Program.uses
+USES = ("dns_server.py", "memory.py", "../../tools/dns_load.py")  # the files that results depend on, as Program.uses
 MEASURES = (Measure("p999_us", f"p99.9 of queries, {UPDATES} updates per s", "µs", better="less"),
             Measure("cpu_ms", "CPU time meanwhile, per s", "ms", better="less"),
             Measure("update_us", "an update, one after the other", "µs", better="less"),
@@ -193,7 +193,7 @@ def updates_of(server, seconds):
 
 
 def memory_of(server):
-    """Its peak, and what it has when it was quiet."""
+    """Returns the peak of the server's memory, and its memory after a quiet time."""
     peak = dns_load.peak_bytes(server.pid)
     time.sleep(QUIET)
     return {"peak_mb": peak / 1e6, "after_mb": dns_load.status_bytes(server.pid, "VmRSS") / 1e6}
@@ -234,7 +234,8 @@ def endured(server, seconds):
 # ------------------------------------------------------------------------------------------------------------ testing
 
 def threads_refused(server):
-    """No further thread is made after this, before the zone is loaded: the server lives, and updates go on. `server` runs without zones, as NOBODY."""
+    """Lets the server make no further thread, before the zone is loaded. The server lives, and updates go on. `server` runs without zones, as
+    NOBODY."""
     subprocess.run(["prlimit", "--pid", str(server.pid), "--nproc=1"], user=NOBODY, group=NOBODY, extra_groups=[], check=True)
     server.configure(zones=True)
     server.reload()
@@ -260,7 +261,7 @@ def nothing_left(server):
 
 
 def checks(found, side, kind):
-    """Adds both to what Program.tests returns. `kind`: a class of servers."""
+    """Adds both tests to the result of Program.tests. `kind`: a class of servers."""
     for name, check, how in (("threads refused", threads_refused, {"user": NOBODY, "zones": False}),
                              ("nothing left", nothing_left, {"environment": {"PRUDENCE_OPTIONS": "stats=1"}})):
         try:

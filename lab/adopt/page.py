@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One report of all programs: before and after of the same run, medians with least and most, and what got worse as plainly as what got better."""
+"""One report of all programs: before and after of the same run, medians with least and most, and losses shown as plainly as gains."""
 
 import csv
 import statistics
@@ -12,7 +12,7 @@ from measure.verdict import spread
 SAME = 0.02          # as in every report
 TITLE = "Before and after"
 ARROWS = {"less": "↓", "more": "↑"}
-BUSY = 0.5           # CPUs that other programs took; above it, CPU times tell nothing of some per cent
+BUSY = 0.5           # CPUs that other programs took; above it, CPU times do not show differences of some per cent
 WATCHED = "What waited before"
 ENDURED = "Over a longer time"
 NOTES = [
@@ -99,7 +99,7 @@ def watched_figures(run):
 
 
 def watched_cells(document, known):
-    """A line for each program of which something was seen: medians of the rounds, and what watching cost."""
+    """Returns a line for each program with observations: medians of the rounds, and the cost of watching."""
     lines = []
     for program in known.values():
         runs = {how: {run["round"]: run for run in document["runs"] if (run["kind"], run["program"], run.get("watched")) == ("watched", program.name, how)}
@@ -144,7 +144,7 @@ def endured_picture(document, program):
 
 
 def picture(document, program):
-    """after ÷ before of each measure, one dot a round; left is better whatever the measure counts."""
+    """Draws after ÷ before of each measure, one dot a round. Smaller is better for each measure."""
     pairs = both_of(document, program)
     lines = [(one, [ratio if one.better == "less" else 1 / ratio for ratio in ratios(pairs, one.key) if ratio]) for one in program.measures]
     lines = [(one, found) for one, found in lines if found]
@@ -156,7 +156,7 @@ def picture(document, program):
         axes.plot([statistics.median(found)] * 2, [place - 0.3, place + 0.3], color=OURS, linewidth=2.4)
     axes.axvline(1, color="#555555", linewidth=1)
     axes.set_yticks(range(len(lines)), [one.title for one, _ in reversed(lines)])
-    axes.set(xscale="log", xlabel="after by before, as a cost: left of 1 is better")
+    axes.set(xscale="log", xlabel="after by before, as a cost: below 1 is better")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("{x:g}")
     return figure

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a program says of itself. `PROGRAM` of lab/adopt/programs/NAME.py is one of these."""
+"""The description of a program. `PROGRAM` of lab/adopt/programs/NAME.py is one of these."""
 
 import dataclasses
 
@@ -11,12 +11,12 @@ class Failed(Exception):
 
 
 class Missing(Exception):
-    """Something of this machine is not there; the text names it. The program is left out."""
+    """Something is missing on this machine; the text names it. The program is skipped."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    key: str             # in what Program.measure returns
+    key: str             # in the result of Program.measure
     title: str
     unit: str
     better: str          # "more" or "less"
@@ -34,14 +34,14 @@ class Program:
     upstream = False     # without Debian's changes
     mark = "configure.ac"  # a file in the folder of its source
     packages = ()        # of Debian, that building and measuring need
-    shared_patch = None  # in lab/adopt/patches, of both sides: what drives the program, not what it does
-    uses = ()            # files beside the frame on which results depend, from adopt/
-    counted = True       # among the programs of the report; else an example of ours beside them
+    shared_patch = None  # in lab/adopt/patches, of both sides: it drives the program, and does not change its work
+    uses = ()            # files on which results depend in addition to the frame, from adopt/
+    counted = True       # among the programs of the report; else an example of ours, shown next to them
     before = ""          # how it defers, in a line
-    after = ""           # what the patch makes of that
+    after = ""           # how the patch changes that
     measures = ()
-    watched_cost = ""    # key of the measure that says what prudence-latent costs it
-    long_load = ""       # what it does for an hour, if that is measured: the same on both sides
+    watched_cost = ""    # key of the measure for the cost of prudence-latent
+    long_load = ""       # its load for an hour, if that is measured: the same on both sides
 
     def build(self, side):
         """Configures and compiles in side.source."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fetches, builds, tests and measures programs on both sides. What has finished is kept in build/adopt until something that it depends on changes."""
+"""Fetches, builds, tests and measures programs on both sides. Finished parts are kept in build/adopt until something that it depends on changes."""
 
 import argparse
 import dataclasses
@@ -20,7 +20,7 @@ STEPS = ("patch", "build", "test", "measure")
 WATCH, ENDURE = "watch", "endure"  # no steps of every run
 ROUNDS, SECONDS = 5, 10
 SKIPPED = 77
-WATCHED = ("seconds", "callbacks", "bytes", "sleeps", "deferred", "refused", "reclaimed")  # what is kept of a report of prudence-latent
+WATCHED = ("seconds", "callbacks", "bytes", "sleeps", "deferred", "refused", "reclaimed")  # the fields kept of a report of prudence-latent
 
 
 def programs():
@@ -35,7 +35,7 @@ def parse_arguments(arguments, known):
         prog="adopt", formatter_class=argparse.RawDescriptionHelpFormatter, description="""\
 Move programs that defer to Prudence: fetch Debian's source, build it as it is and with lab/adopt/patches/NAME.patch, run the program's own tests on
 both sides, then measure both in rounds in which they take turns. Finished steps are kept in build/adopt. After an interruption, call again.""",
-        epilog="A program whose packages or source are not there is left out, and named; status 77: nothing was left.")
+        epilog="A program whose packages or source are not there is skipped, and named. Status 77 means that none remained.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(known))
     parser.add_argument("--only", choices=(*STEPS, WATCH, ENDURE), action="append",
                         help="only this step (again: more of them): patch fetches and patches; test and measure build missing parts; "
@@ -45,7 +45,7 @@ both sides, then measure both in rounds in which they take turns. Finished steps
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"seconds of a round and side ({SECONDS})")
     parser.add_argument("--again", action="store_true", help="forget the kept results of the chosen steps, not the builds")
     parser.add_argument("--report", action="store_true", help="run nothing: report the kept results, build/report/adopt.html")
-    parser.add_argument("--into", type=Path, metavar="DOCS", help="of the report: the folder docs, in whose table and data the rows of these programs are replaced")
+    parser.add_argument("--into", type=Path, metavar="DOCS", help="update the rows of these programs in the table and data below the folder DOCS")
     given = parser.parse_args(arguments)
     for name in given.names:
         if name not in known:
@@ -210,7 +210,7 @@ def main(arguments, build):
             failed += run_program(program, build, given, say)
         except Missing as error:
             left_out.append(program.title)
-            say(f"{program.title} is left out: {error}")
+            say(f"{program.title} is skipped: {error}")
     for title, why in failed:
         say(f"FAILED: {title}\n{why}")
     if failed:

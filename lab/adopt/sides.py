@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A side of a program: its sources below build/adopt/NAME, as they are or with our patch. What is built stays until the patch, the module of the
-program or the library changes; after a change of the patch only what depends on it is compiled again."""
+"""A side of a program: its sources below build/adopt/NAME, as they are or with our patch. The build stays until the patch, the module of the
+program or the library changes; after a change of the patch only dependent files are compiled again."""
 
 import dataclasses
 import fcntl
@@ -111,7 +111,7 @@ class Side:
     program: object
     patched: bool
     build_folder: Path   # of Prudence
-    reports: Path | None = None  # folder for those of prudence-latent, which then runs what is measured
+    reports: Path | None = None  # folder for reports of prudence-latent, which then runs the measured program
 
     def __post_init__(self):
         self.folder = self.build_folder / "adopt" / self.program.name / self.name
@@ -128,7 +128,7 @@ class Side:
         return environment_of(self.build_folder)
 
     def watched(self, command):
-        """The command of what is measured, under prudence-latent if that is asked for."""
+        """Returns the measured command, run by prudence-latent if reports are wanted."""
         if not self.reports:
             return list(command)
         number = len(list(self.reports.iterdir()))
@@ -154,7 +154,7 @@ class Side:
         return shlex.split(self.run(["pkg-config", "--cflags", "--libs", *wanted])) if wanted else []
 
     def tap(self, commands, timeout):
-        """What Program.tests returns, of {name: command} whose lines begin with "ok NUMBER" and "not ok NUMBER"."""
+        """Returns the result of Program.tests, for {name: command} whose lines begin with "ok NUMBER" and "not ok NUMBER"."""
         passed, failed = 0, []
         for name, command in commands.items():
             try:

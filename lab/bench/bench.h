@@ -33,7 +33,7 @@
 
 #define MIXED_SIZES 16 /* a power of two */
 
-#define LONGEST_SLICE 256 /* most pairs between two looks at the phase, one at a time */
+#define LONGEST_SLICE 256 /* most pairs between two checks of the phase, one at a time */
 
 /* Object that a pair retires: the one that it allocated, or one of the live ones. */
 enum order { ORDER_TIGHT, ORDER_IN_ORDER, ORDER_RANDOM };

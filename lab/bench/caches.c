@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-bench caches: what a pair costs, and how much memory there is, with many caches that are
+ * prudence-bench caches: the cost of a pair, and the memory in use, with many caches that are
  * used in random order, as in a program with one cache for each connection or table.
  *
  * Each row is a process of its own. It makes the caches, allocates the live objects of each, then
@@ -44,7 +44,7 @@ struct figures {
     double resident, made, used; /* bytes; the last two a cache */
 };
 
-/* What one process measures. */
+/* The measurements of one process. */
 struct bench {
     uint64_t count, live, random;
     struct prudence_cache **caches;

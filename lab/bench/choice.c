@@ -137,7 +137,7 @@ bool choices_make(struct choices *choices, const char *patterns, const struct sc
         good &= apply(choices, pattern, scenario);
     free(copy);
     if (good && !choices->count)
-        fprintf(stderr, "prudence-bench: no subject is left to measure\n");
+        fprintf(stderr, "prudence-bench: there is no subject to measure\n");
     return good && choices->count;
 }
 

@@ -21,7 +21,7 @@ struct choices {
 /*
  * Finds the subjects named by `patterns`, with commas between: "prudence*", "plain+*" followed by
  * "/1024" for batches of 1,024, "!prudence-free" to leave one out. Returns false, after a message,
- * if a pattern names no subject, or if none is left that fits the scenario.
+ * if a pattern names no subject, or if no chosen subject fits the scenario.
  */
 bool choices_make(struct choices *choices, const char *patterns, const struct scenario *scenario);
 

@@ -6,7 +6,7 @@
  * Each CPU has a reclaimer thread, bound to it, which takes the queue, waits for a grace period,
  * and calls the callbacks in throttled batches: 10 at a time, and a turn for the CPU's other
  * threads after 10 such batches, as softirqs do. While more than 10,000 are pending there is no
- * limit, until fewer than 100 are left (blimit, qhimark and qlowmark of kernel/rcu/tree.c).
+ * limit, until fewer than 100 remain (blimit, qhimark and qlowmark of kernel/rcu/tree.c).
  */
 #ifndef BENCH_CLASSIC_H
 #define BENCH_CLASSIC_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a pair is compared with in the scenario pairs: floors, which are subjects of their own
+ * The floors that the scenario pairs compares a pair with. They are subjects of their own
  * (subject_floors.c), and the best plain malloc/free pair of the same run, one at a time and in
  * batches.
  */

@@ -287,7 +287,7 @@ TEMPLATE void demand_back(struct worker *worker, const struct operations *op, ui
         op->discard(worker->pool, kept[--count]);
 }
 
-/* Where callbacks free, the only work is to wait. */
+/* Waits only, because callbacks free the objects. */
 TEMPLATE void await_callbacks(struct worker *worker, const struct operations *op, uint64_t retired)
 {
     while (histogram_count(worker->run->latencies) < retired && worker_goes_on(worker)) {
@@ -429,7 +429,7 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
         [LOOP_TREE] = name##_tree,         [LOOP_DESTROY] = name##_destroy,                        \
     }
 
-/* The same for families whose readers name single objects: the loops that search nothing. */
+/* Variant for families whose readers name single objects: the loops that search nothing. */
 #define NAMING_LOOPS(name)                                                                         \
     FAMILY_LOOP(name, pairs)                                                                       \
     FAMILY_LOOP(name, replace)                                                                     \

@@ -379,7 +379,7 @@ static int carry_out(const struct request *request)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Runs `malloc`, a script beside the sources, because it runs other programs and does
+/* Runs `malloc`, a script next to the sources, because it runs other programs and does
  * statistics. */
 static int malloc_bench(int argc, char **argv)
 {
@@ -422,13 +422,13 @@ static const struct {
     {"malloc", "patterns and whole programs under Prudence and under other allocators",
      malloc_bench},
     {"rcu",
-     "reading, waiting, callbacks, polling, updates beside liburcu "
+     "reading, waiting, callbacks, polling, updates compared with liburcu "
      "(docs/explanation/rcu-variants.md)",
      variants_bench},
     {"variants", "compare with the historical implementations of RCU", variants_bench},
-    {"scm", "what the calls of short-term memory cost", scm_bench},
-    {"steps", "what an allocation costs that hits, merges, refills or grows", steps_bench},
-    {"caches", "what a pair costs, and how much memory, with many caches", caches_bench},
+    {"scm", "cost of the calls of short-term memory", scm_bench},
+    {"steps", "cost of an allocation that hits, merges, refills or grows", steps_bench},
+    {"caches", "cost of a pair, and memory in use, with many caches", caches_bench},
     {"run", NULL, child_run},
     {"probe", NULL, child_probe},
 };
@@ -473,7 +473,7 @@ static void explain(int argc, char **argv)
     const struct argp argp = {options,
                               parse_general,
                               "SCENARIO [OPTION...]",
-                              "Measure Prudence beside other allocators and reclaimers.\v"
+                              "Compare Prudence with other allocators and reclaimers.\v"
                               "prudence-bench SCENARIO --help shows the options of a scenario.",
                               NULL,
                               NULL,

@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-/* One subject in one configuration. */
+/* A subject in a configuration. */
 struct row {
     struct config config;
     const struct subject *subject;
@@ -15,7 +15,7 @@ struct row {
 
 /*
  * Returns whether a repeat of a merged row is in its medians. Repeats of rounds from which the
- * host took CPU time are "stolen" (stolen.h), and left out unless all are.
+ * host took CPU time are "stolen" (stolen.h), and skipped unless all are.
  */
 static inline bool repeat_counts(const struct row *row, const json_t *repeat)
 {

@@ -15,12 +15,14 @@ static const char *refuse(const struct config *config)
 
 const struct scenario scenario_readers = {
     .name = "readers",
-    .summary = "lock and unlock; --threads is the number of update-heavy writers beside it",
+    .summary =
+        "lock and unlock; --threads is the number of update-heavy writers that run at the same "
+        "time",
     .subjects =
         "prudence,prudence-fenced,prudence-free,epoch,hazard,hazard-fenced,urcu+glibc,"
         "urcu-mb+glibc,ck-epoch+glibc,ck-hp+glibc",
     .options = "",
-    .pair = "a read-side section entered and left",
+    .pair = "entry to and exit from a read-side section",
     .deferring = true,
     .warms_up = true,
     .defaults = {.size = 64, .threads = 1, .readers = 1, .seconds = 0.5},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One search tree, which all writers search and update: the load of "Are Your Epochs Too Epic?"
- * (2024), whose finding is that frees in batches are what makes allocators slow. Half of the keys
+ * (2024), whose finding is that frees in batches make allocators slow. Half of the keys
  * are in it before the run.
  */
 #include "scenario.h"

@@ -201,7 +201,7 @@ static void run(const struct scm_request *request, unsigned threads, uint64_t ob
         for (unsigned timed = 0; timed < TIMED; timed++)
             crew[i].samples[timed] = samples[timed] + i * request->rounds;
         if (pthread_create(&crew[i].thread, NULL, crew_main, &crew[i]))
-            die("cannot make so many threads");
+            die("cannot create the threads");
     }
     for (unsigned i = 0; i < threads; i++)
         pthread_join(crew[i].thread, NULL);
@@ -308,10 +308,11 @@ static const struct argp_option options[] = {
     {"size", 's', "BYTES", 0, "Size of the objects", 0},
     {"extension", 'e', "N", 0, "Expiration extension of each", 0},
     {"rounds", 'n', "N", 0, "Ticks of each thread and clock", 0},
-    {"collection", 'c', "lazy|eager", 0, "One of the strategies; both unless given", 0},
+    {"collection", 'c', "lazy|eager", 0, "The strategy to measure (both)", 0},
     {"plain", 'p', NULL, 0,
-     "Allocate by prudence_malloc, as a program that was moved over does: then refreshes free what "
-     "has expired, not allocations",
+     "Allocate by prudence_malloc, as a program that was moved over does: then refreshes free "
+     "objects that "
+     "have expired, not allocations",
      0},
     {"json", 'j', "FILE", 0, "Write the results to FILE", 0},
     {0},
@@ -380,7 +381,7 @@ int scm_bench(int argc, char **argv)
                                      short_term, "rows"));
     run_all(&request, json_object_get(document, "rows"));
     run_bursts(&request, document);
-    printf("\nbytes beside an object of %llu: persistent %.2f, with one date %.2f\n",
+    printf("\nbytes per object of %llu, without the object: persistent %.2f, with one date %.2f\n",
            (unsigned long long)request.size, persistent, short_term);
     if (request.json && document_write(document, request.json))
         return EXIT_FAILURE;

@@ -89,7 +89,7 @@ static bool burst(enum burst_way way, uint64_t round)
     return way == BURSTS_BY_DATES ? burst_by_dates(now) : burst_in_regions(now);
 }
 
-/* Ends the objects left by the last two bursts. */
+/* Ends the remaining objects of the last two bursts. */
 static void end_bursts(enum burst_way way, uint64_t rounds)
 {
     for (unsigned i = 0; way == BURSTS_BY_FREE && i < KEPT; i++)

@@ -7,7 +7,7 @@
  *
  * A round makes a cache, and allocates (grows), frees seven of eight objects and allocates them
  * again (refills), and defers and allocates again (merges). The cache's counters before and after
- * an allocation tell its step. Hits are too short for a clock, so a few are measured together; each
+ * an allocation show its step. Hits are too short for a clock, so a few are measured together; each
  * other step is measured alone. Medians over all rounds, less the cost of the reading.
  */
 #include "steps.h"
@@ -60,7 +60,7 @@ struct samples {
     uint64_t objects; /* that all of them brought */
 };
 
-/* What one size of objects and of the object cache is measured with. */
+/* The state that one size of objects and of the object cache is measured with. */
 struct bench {
     struct prudence_domain *domain;
     struct prudence_cache *cache;
@@ -253,7 +253,7 @@ static void go_round(struct bench *bench)
     take_all(bench, free_most(bench));
     more = defer_some(bench);
     for (size_t i = 0; i < bench->cached; i++)
-        take_one(bench, &bench->objects[i]); /* what is safe is not in the object cache yet */
+        take_one(bench, &bench->objects[i]); /* safe objects are not in the object cache yet */
     for (size_t i = 0; i < bench->count + more; i++)
         prudence_cache_free(bench->cache, bench->objects[i]);
     while (counters_of(bench).objects_latent) { /* else the destroy would wait for ever */
@@ -435,9 +435,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
 int steps_bench(int argc, char **argv)
 {
     static const struct argp argp = {
-        options, parse,
-        NULL,    "Cost of an allocation that hits, merges, refills or grows, beside the paper's.",
-        NULL,    NULL,
+        options,
+        parse,
+        NULL,
+        "Cost of an allocation that hits, merges, refills or grows, compared with the paper's.",
+        NULL,
+        NULL,
         NULL};
     static char name[] = "prudence-bench steps";
     struct request request = {

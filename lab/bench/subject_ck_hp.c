@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Concurrency Kit's hazard pointers over malloc. Retired objects wait in a record of the thread
- * that retired them; the thread looks at all names once in RETIRED_MOST objects, and frees those
+ * that retired them; the thread scans all names once in RETIRED_MOST objects, and frees those
  * that have none.
  */
 #include <ck_hp.h>

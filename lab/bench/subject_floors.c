@@ -5,7 +5,7 @@
  * again, and defers nothing.
  *
  * Sequences are x86-64's, with the frame of <prudence/sequences.h>. Without them, and where the C
- * library has registered none, these floors are left out (floors_have_sequences).
+ * library has registered none, these floors are skipped (floors_have_sequences).
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -171,7 +171,7 @@ static inline __attribute__((always_inline)) void count_here(ptrdiff_t rseq)
 
 /*
  * Takes the object on top of this CPU's stack and appends `old` to the ring, and commits both by
- * one store. The stack keeps the object, because nobody brings one back.
+ * one store. The stack keeps the object, because no thread brings one back.
  */
 static inline __attribute__((always_inline)) void *swap_here(void *old, ptrdiff_t rseq)
 {

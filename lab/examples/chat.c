@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rooms of a chat server. A message goes to all members of a room. Under a lock, a member changes
- * rooms by a move; beside readers it is replaced, and deferred. docs/how-to/example-chat.md
+ * rooms by a move; with readers it is replaced, and deferred. docs/how-to/example-chat.md
  */
 #include "example.h"
 
 #include <prudence/rculist.h>
 
 #define ROOMS  20
-#define GUESTS 7                      /* of a room, beside its host, who never leaves */
+#define GUESTS 7                      /* of a room, without its host, who never leaves */
 #define USERS  (ROOMS * (1 + GUESTS)) /* the first are the hosts of the rooms with their numbers */
 
 struct member {
@@ -40,7 +40,7 @@ static struct member *oldest_guest(unsigned room) /* the host joined before all 
     return prudence_list_entry(rooms[room].prev->prev, struct member, link);
 }
 
-/* Returns how many members the message reached; WRONG: it missed the host, or left the room. */
+/* Returns how many members the message reached; WRONG: it missed the host or went too far. */
 static long broadcast(unsigned room)
 {
     const struct member *member;

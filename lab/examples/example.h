@@ -49,8 +49,8 @@ static bool mistake; /* --mistake */
          ? (void)0                                                                                 \
          : (fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition), exit(2)))
 
-/* Other threads may do anything at `meanwhile`. A check has one action done there, once, in this
- * thread. */
+/* Other threads may do anything at the call of `meanwhile`. A check has one action done there,
+ * once, in this thread. */
 static __thread void (*example_meanwhile)(void);
 
 static inline void meanwhile(void)
@@ -207,7 +207,7 @@ static inline const char *example_check(void)
         example_storm(&example_before, threads, 100, 20, &wrong);
         example_storm(&example_after, threads, 100, 20, &wrong);
     }
-    return wrong ? "a thread found what must not be" : failure;
+    return wrong ? "a thread found a state that must not exist" : failure;
 }
 
 int main(int argc, char **argv)

@@ -87,7 +87,7 @@ static void update_after(unsigned random)
     prudence_assign_pointer(sessions[user], fresh);
     pthread_mutex_unlock(&lock);
     if (mistake)
-        prudence_cache_free(cache, old); /* unlinked, so nobody has it? */
+        prudence_cache_free(cache, old); /* unlinked, so no thread has it? */
     else
         prudence_cache_free_deferred(cache, old);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Global version number: an item moves between two shelves. A reader that looks at both must find
- * it on exactly one, so the reader starts over when the version has changed meanwhile.
+ * Global version number: an item moves between two shelves. A reader that reads both must find
+ * it on exactly one, so the reader starts over when the version has changed during the read.
  * docs/how-to/pattern-global-version.md
  */
 #include "example.h"
@@ -128,7 +128,7 @@ static const char *check(void)
     if (believed && found == WRONG)
         return "a reader believes that the item is on no shelf";
     example_meanwhile = move;
-    return try_read(&found) ? "a reader believes what it saw beside a change" : NULL;
+    return try_read(&found) ? "a reader believes values that it saw during a change" : NULL;
 }
 
 static void set_up(void)

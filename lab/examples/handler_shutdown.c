@@ -92,7 +92,7 @@ static long read_after(unsigned random)
     return sampled;
 }
 
-/* Hides the buffer from new handlers. The cookie tells when the others have ended. */
+/* Hides the buffer from new handlers. The cookie shows when the others have ended. */
 static prudence_gp_t stop(void)
 {
     prudence_assign_pointer(buffer, NULL);

@@ -65,7 +65,7 @@ static void update_after(unsigned random)
     pthread_mutex_lock(&writers);
     old = settings;
     prudence_assign_pointer(settings, fresh);
-    if (mistake) /* one variable was left where it was */
+    if (mistake) /* one variable was not moved */
         __atomic_store_n(&window, fresh->window, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&writers);
     prudence_cache_free_deferred(cache, old);

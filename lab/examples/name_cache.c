@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache of file names, looked up while files are renamed. A lookup that fails beside a rename
+ * A cache of file names, looked up while files are renamed. A lookup that fails during a rename
  * starts over, because the file may have had its new name while the old one was looked up, or the
  * other way round. docs/how-to/example-name-cache.md
  */

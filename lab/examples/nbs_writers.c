@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * RCU readers with NBS writers: a stack changed by compare-and-swap and walked by readers. A popped
- * entry cannot come back at its old address while a thread still looks at it, so equal pointers
+ * entry cannot come back at its old address while a thread still reads it, so equal pointers
  * mean the same entry. docs/how-to/pattern-nbs-writers.md
  */
 #include "example.h"
@@ -100,7 +100,7 @@ static struct entry *pop(void)
 static void dispose(struct entry *entry)
 {
     if (mistake)
-        prudence_cache_free(cache, entry); /* popped, so nobody has it? */
+        prudence_cache_free(cache, entry); /* popped, so no thread has it? */
     else
         prudence_cache_free_deferred(cache, entry);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered update without barriers: an array that grows, and its size beside it, as in
+ * Ordered update without barriers: an array that grows, and its size next to it, as in
  * ordered_update.c. The writer waits for a grace period between the two, so readers load them in
  * any order and without a barrier. docs/how-to/example-ordered-by-waiting.md
  */
@@ -84,7 +84,7 @@ static long read_after(unsigned random)
     return found == (long)index ? found : WRONG;
 }
 
-/* Publishes the new array. The cookie tells when no reader has the old one. */
+/* Publishes the new array. The cookie shows when no reader has the old one. */
 static prudence_gp_t begin_update(void)
 {
     prudence_assign_pointer(array, copy(larger_size()));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered update with ordered read: an array that grows, and its size beside it. Readers may see
+ * Ordered update with ordered read: an array that grows, and its size next to it. Readers may see
  * the old size with the new array, but never the new size with the old array.
  * docs/how-to/pattern-ordered-update.md
  */

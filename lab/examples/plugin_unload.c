@@ -2,7 +2,7 @@
 /*
  * Unloading a plug-in: many threads call its code, and dlclose() takes the code away. Calls are
  * sections, so after a grace period no thread is inside. The plug-in is plugin/plugin.c, built as
- * plugin.so beside this program. docs/how-to/example-plugin-unload.md
+ * plugin.so in the folder of this program. docs/how-to/example-plugin-unload.md
  */
 #include "example.h"
 
@@ -82,7 +82,7 @@ static long read_after(unsigned random)
     return found;
 }
 
-/* Hides the plug-in from new calls. The cookie tells when the others have returned. */
+/* Hides the plug-in from new calls. The cookie shows when the others have returned. */
 static prudence_gp_t withdraw(void)
 {
     prudence_assign_pointer(plugin, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pure RCU: a rare change of mode. Requests use a table; maintenance rewrites all of it, and must
- * be alone. A request that finds maintenance under way is told to come back.
+ * be alone. A request that finds maintenance under way has to come back.
  * docs/how-to/pattern-pure-rcu.md
  */
 #include "example.h"
@@ -61,7 +61,7 @@ static long read_after(unsigned random)
     return found;
 }
 
-/* Makes new requests come back later. The cookie tells when the old ones are done. */
+/* Makes new requests come back later. The cookie shows when the old ones are done. */
 static prudence_gp_t close_table(void)
 {
     __atomic_store_n(&closed, true, __ATOMIC_RELAXED);

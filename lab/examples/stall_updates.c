@@ -144,7 +144,7 @@ static const char *check(void)
     example_meanwhile = publish;
     if (read_after(0) != 2 * VALUES || !stalled)
         return "a reader that has lost does not make writers wait";
-    return may_update() ? NULL : "no reader is left, and writers wait";
+    return may_update() ? NULL : "no reader remains, and writers wait";
 }
 
 static void set_up(void)

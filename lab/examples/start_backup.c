@@ -81,7 +81,7 @@ static long read_after(unsigned random)
     return result;
 }
 
-/* Registers a backup for new changes. The cookie tells when the others have ended. */
+/* Registers a backup for new changes. The cookie shows when the others have ended. */
 static prudence_gp_t start(struct backup *backup)
 {
     prudence_assign_pointer(registered, backup);

@@ -76,7 +76,7 @@ static __thread struct slot {
 } slots[SLOTS];
 static __thread struct scm_clock *timer; /* unit is 1 ms */
 
-/* Finds the request of an operation in time, and does not look after the deadline. */
+/* Finds the request of an operation in time, and does not search after the deadline. */
 static long read_after(unsigned random)
 {
     struct slot *slot = &slots[random % SLOTS];

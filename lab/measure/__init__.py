@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Measurements: the runs, the kept results, the findings and the page (CONTRIBUTING.md).
 
-What all have in common:
+Shared by all measurements:
     command      start and end of a command, and its progress
     arguments    numbers, names and files of command lines
     allocators   the allocators that are preloaded: where their libraries are, and their versions
@@ -14,7 +14,7 @@ What all have in common:
 
 A measurement is one file, or a folder of plan (the runs), run (the command), verdict (the findings) and page:
     compare  growth  malloc  structures, and those of lab/reproduce/experiments: acdc  evaluate  kernel_evaluate  variants
-What other programs run has a report alone:
+Runs of other programs have a report alone:
     bench (prudence-bench)  summary (lab/run/all)
     kernel (tools/kernel/bench; verdicts: kernel_verdict)  kernel_rfc (tools/kernel/rfc)  kernel_tree (tools/kernel/tree)
 """
@@ -22,4 +22,4 @@ What other programs run has a report alone:
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))  # preload, and what asks servers
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))  # preload, and the clients of servers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The allocators: where each one's library is, and which version it has."""
+"""The allocators: where each one's library is, and its version."""
 
 import json
 import os
@@ -19,7 +19,7 @@ class Allocator:
     name: str
     library: str  # a pattern; relative to the build folder unless it begins with /
     hint: str     # how to get it
-    package: str = ""  # of Debian, which knows the version when the library does not tell
+    package: str = ""  # of Debian, which knows the version when the library does not report it
     path: Path = None
     version: str = ""
 

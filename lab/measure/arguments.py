@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the command lines of all measurements have in common: numbers with bounds, lists of names, a file for results, programs that must be built."""
+"""Shared by the command lines of all measurements: numbers with bounds, lists of names, a file for results, programs that must be built."""
 
 import argparse
 import fnmatch
@@ -55,7 +55,8 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"{program} is missing: run `make build`")
 
     def choose(self, patterns, known, refusal):
-        """Those of `known` whose names match one of the patterns. Each pattern must match one; `refusal` has {} for one that does not."""
+        """Returns the members of `known` whose names match one of the patterns. Each pattern must match one; `refusal` has {} for one that does
+        not."""
         patterns = patterns.split(",")
         for pattern in patterns:
             if not any(fnmatch.fnmatchcase(one.name, pattern) for one in known):

@@ -116,12 +116,12 @@ def endurance_headline(rows):
 
 ENDURANCE_NOTES = [
     "Each writer replaces the entries of its own list of 64 objects, one after the other, without "
-    "a pause; readers traverse all lists. What is live never grows: all that does is garbage that "
+    "a pause; readers traverse all lists. Live memory never grows: only garbage grows that "
     "has not found its way back yet. Both vertical axes are logarithmic.",
     "ns/update is wall time of one writer; CPU ns is the CPU time of the writers and of the "
-    "threads that free for them (call_rcu has one), per update. It does not include what is still "
-    "waiting to be freed at the end.",
-    "Peak resident is the whole process, VmHWM. Peak latent is what was retired and not yet free: "
+    "threads that free for them (call_rcu has one), per update. It does not include objects that still "
+    "wait to be freed at the end.",
+    "Peak resident is the whole process, VmHWM. Peak latent counts objects that were retired and not yet free: "
     "for Prudence its own count, for call_rcu the callbacks not called yet.",
     "Hits are allocations served without the node; an object-cache churn is a pair of a refill and "
     "a flush, a slab churn a pair of a grow and a shrink.",
@@ -192,7 +192,7 @@ PAIRS_NOTES = [
     "Medians of interleaved runs, each in a fresh process. Rounds in which the host took more than 2 % of the CPUs' time do not count, "
     "unless all are like that.",
     "÷ plain: CPU time by that of the best plain malloc/free pair of the same run, with the range over its rounds. Subjects named floor-* are "
-    "no allocators: they show what the loop, an array of the thread and restartable sequences cost alone.",
+    "no allocators: they show the cost of the loop, of an array of the thread and of restartable sequences alone.",
 ]
 
 KINDS = {

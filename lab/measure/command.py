@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 INTERRUPTED = "interrupted"
-KEPT = "interrupted; what is finished is kept, and the next call goes on from there"
+KEPT = "interrupted; finished parts are kept, and the next call continues from there"
 
 
 def start(name, main, interrupted=INTERRUPTED):
     """Ends with the result of `main` for the command line and the build folder."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what runs, as Control-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the running command, as Control-C does
     try:
         sys.exit(main(sys.argv[1:], Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()))
     except KeyboardInterrupt:
@@ -30,7 +30,7 @@ def now():
 
 
 def commit():
-    """Of the sources that measure."""
+    """Returns the commit of the sources that measure."""
     said = subprocess.run(["git", "log", "-1", "--format=%h"], capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
     return said or "unknown"
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Two revisions measured in turn, and what changed from one to the other.
+"""Measures two revisions in turn, and shows the changes from one to the other.
 
-Each revision is measured by its own programs, built from its own sources in a tree of its own; less is better in all figures. What one of the two does
-not know (an option, a row) is not compared. Both run in each round, one after the other, so a round gives one ratio (new by old), from which a slow
+Each revision is measured by its own programs, built from its own sources in a tree of its own; less is better in all figures. A feature that one
+of the two does
+not have (an option, a row) is not compared. Both run in each round, one after the other, so a round gives one ratio (new by old), from which a slow
 minute of the machine has gone; the interval is that of the median of the ratios."""
 
 import collections
@@ -32,7 +33,7 @@ class Failed(Exception):
 
 
 def parse_arguments(arguments):
-    parser = Parser("bench-compare", "Run pairs, malloc, rcu and scm of two revisions in turn, and say what changed. Ends with 1 when something got worse.")
+    parser = Parser("bench-compare", "Run pairs, malloc, rcu and scm of two revisions in turn, and show the changes. Ends with 1 when something got worse.")
     parser.add_argument("base", metavar="BASE", nargs="?", help="the revision to compare with")
     parser.add_argument("--base-build", metavar="DIR", type=Path, help="its build directory, if it is built already")
     parser.add_argument("--part", metavar="NAME,...", default="*", help="only these of: pairs, 'pairs in order', malloc, rcu, scm; * and ? match")
@@ -90,7 +91,7 @@ class Part:
     def __init__(self, name, arguments, keys, figures, needs=None):
         self.name = name
         self.arguments = arguments
-        self.keys = keys  # what tells its rows apart
+        self.keys = keys  # the keys that identify a row
         self.figures = figures  # None: every number that is not a key
         self.needs = needs  # an option that old revisions do not have
 
@@ -135,7 +136,7 @@ def parts(quick):
                         "--scale", "0.02" if quick else "0.2",
                         *(["--program", "larson,mix"] if quick else [])],
              ("program",), ("wall_seconds", "cpu_seconds", "peak_rss_bytes")),
-        # --flavour, and the key of that name: what older revisions say for --variant
+        # --flavour, and the key of that name: older revisions say so for --variant
         Part("rcu", ["rcu", "--flavour", "memb,qsbr", "--seconds", seconds, "--workers", "1", "--readers", "0,1"],
              ("load", "variant", "flavour", "workers", "readers", "batch"), ("ns", "peak_rss_bytes")),
         Part("scm", ["scm", "--rounds", "20" if quick else "300", "--threads", crew, "--objects", "100" if quick else "100,1000"],
@@ -159,7 +160,7 @@ def choose(parser, request, builds, say):
     shared = [one for one in chosen if all(knows(build, one) for build in builds)]
     for one in chosen:
         if one not in shared:
-            say(f"'{one.name}' is left out: one of the revisions has no {one.needs}")
+            say(f"'{one.name}' is skipped: one of the revisions has no {one.needs}")
     return shared
 
 

@@ -19,7 +19,7 @@ from .keep import write
 from .pictures import OURS, plt
 from .verdict import quantity
 
-# Name, what it counts, the values, those of a quick run, further arguments.
+# Name, the counted things, the values, those of a quick run, further arguments.
 AXES = [
     ("idle-readers", "idle readers", (1, 10, 100, 1000, 10000), (1, 10, 100), ()),
     ("busy-readers", "busy readers", (1, 10, 100, 1000, 10000), (1, 10, 100), ()),
@@ -44,7 +44,7 @@ def parse_arguments(arguments):
 
 IRREGULAR = 0.3  # mean relative error beyond which no curve is claimed
 FLAT_WITHIN = 1.15  # largest by smallest: that is flat, whatever the curve
-NEAR = 1.25  # a simpler curve may have an error so many times that of the best
+NEAR = 1.25  # a simpler curve may have an error this many times that of the best
 CLOSE_ENOUGH = 0.05  # mean relative error that no curve needs to be better than
 
 CURVES = {

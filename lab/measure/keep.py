@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs that are kept: each is a file with what it depends on, so a measurement that was interrupted goes on where it ended. A run whose
+"""Runs that are kept: each is a file with its dependencies, so a measurement that was interrupted continues where it ended. A run whose
 file fits is not made again; one that fails is reported, the others go on, and the next call tries it again."""
 
 import dataclasses
@@ -21,13 +21,13 @@ class Task:
     name: str        # of its file
     title: str       # in messages
     kind: object     # tasks of one kind take equally long
-    identity: dict   # what its result depends on
-    run: Callable[[], dict]  # the result; one with "failed" says why there is none
+    identity: dict   # the values that its result depends on
+    run: Callable[[], dict]  # returns the result; one with "failed" says why there is none
     seconds: float | None = None  # that it may take, until one of its kind has run
 
 
 def write(place, document, indent=None):
-    """At once: a reader finds the former file or this one, whatever happens. What is no file (/dev/stdout) is written to as it is."""
+    """Writes atomically: a reader finds the former file or this one, whatever happens. A path that is no file (/dev/stdout) is written directly."""
     if place.exists() and not place.is_file():
         place.write_text(json.dumps(document, indent=indent) + "\n")
         return
@@ -100,7 +100,7 @@ SESSIONS = Sessions()
 
 
 def run_session(command, environment, folder, timeout=None):
-    """(status, what it printed); status None: it took longer than `timeout` seconds. Nothing of it outlives an interruption."""
+    """Returns (status, output). Status None means that it took longer than `timeout` seconds. None of its processes outlives an interruption."""
     with subprocess.Popen(command, cwd=folder, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, start_new_session=True) as child:
         SESSIONS.leaders.add(child.pid)

@@ -18,13 +18,13 @@ COLOURS = dict(zip(SUBJECTS, [OURS, *THEIRS[:4], "#7fb79f"]))
 NOTES = [
     "Guests are emulated (no KVM): times are ratios at best. Under icount a guest nanosecond is one "
     "instruction of the one CPU, the same from run to run; caches and contention do not show there.",
-    "Pairs: allocate and defer (or free) at once, kmalloc-sized. What is left for later (batches of kfree_rcu, "
+    "Pairs: allocate and defer (or free) at once, kmalloc-sized. Deferred work (batches of kfree_rcu, "
     "callbacks of call_rcu, Prudence's merges) is counted apart: all CPUs' time but the idle time, from the first pair "
     "until everything that was deferred is free. 7.2 counts short idle times by ticks, so some milliseconds of a run are "
-    "missing there, ten instructions a pair and more: look at the loop's figures. init_on_alloc: the kernel writes "
-    "zeros into what is allocated, whoever allocates it.",
+    "missing there, ten instructions a pair and more: compare the loop's figures. init_on_alloc: the kernel writes "
+    "zeros into allocated memory, for each allocator.",
     "kfree_rcu and call_rcu need a head of 16 bytes in the object; at 8 bytes they get 16.",
-    "Latency: a clock is read before and after each pair, and what interrupts the pair is in its time. A figure is at most 1/16 too small (but the slowest). "
+    "Latency: a clock is read before and after each pair, and an interruption of the pair is in its time. A figure is at most 1/16 too small (but the slowest). "
     "With several CPUs they are emulated at once, each by a thread of a machine that may be busy: ratios of medians of many rounds at best.",
     "A cross in the picture of the update storm: an expedited grace period ended, or grace periods came twice as often as at first.",
     "Memory: used pages of the guest, every 10 ms, while every CPU replaces entries of its own list of "
@@ -32,7 +32,7 @@ NOTES = [
     "later, whoever made it. A reader that stays 100 ms in each of its sections makes grace periods as long.",
     "Mixes: the same requests for each subject, as fast as they go or, paced, at the same times. Prudence counts "
     "itself; SLUB's slow paths are counted by probes, which slow it down (Debian's kernels have no SLUB_STATS). "
-    "A hit is an allocation that needs no more than what its CPU has: object cache, or latent cache after a "
+    "A hit is an allocation that needs no more than its CPU has: object cache, or latent cache after a "
     "merge; the CPU's slab (6.1); the CPU's two sheaves (7.2).",
     "An object-cache churn is a refill and a flush: up to 64 objects of Prudence at a time, a sheaf of SLUB to or "
     "from the barn of its node (7.2); on 6.1 a slab is taken for the CPU, and each free to another slab is a flush "
@@ -204,7 +204,7 @@ def sections_of(rows):
         if run in ("pairs", "remote"):
             yield f"{kernel}, {run}, {boot}: {unit} a pair", pair_cells(some, "ns_per_pair")
         if run == "pairs":
-            yield f"{kernel}, {run}, {boot}: {unit} a pair, with all that is left for later", pair_cells(some, "busy_ns_per_pair")
+            yield f"{kernel}, {run}, {boot}: {unit} a pair, with all deferred work", pair_cells(some, "busy_ns_per_pair")
             for (count,), same in group(some, "pairs").items():
                 yield f"{kernel}, {count:,} pairs, {boot}: {unit} a pair, mean and standard deviation", deviation_cells(same)
                 yield f"{kernel}, findings of Figure 6, {count:,} pairs, {boot}", kernel_verdict.findings(same, run)

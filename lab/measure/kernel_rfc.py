@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables of what tools/kernel/rfc measured, as Markdown, and FILE/TABLE.csv."""
+"""Tables of the results of tools/kernel/rfc, as Markdown, and FILE/TABLE.csv."""
 
 import statistics
 
@@ -75,7 +75,7 @@ def endurance(rows):
 
 
 RUNS = [("pairs", "Instructions a pair, in the loop", pairs), ("work", "Instructions an operation, rounds after the first", work),
-        ("memory", "Memory two seconds after, KB more than before", memory), ("counts", "What SLUB counted", counts),
+        ("memory", "Memory two seconds after, KB more than before", memory), ("counts", "Counters of SLUB", counts),
         ("endurance", "Updates and memory", endurance)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables of what tools/kernel/tree figures printed in the guest, as Markdown."""
+"""Tables of the output of tools/kernel/tree figures in the guest, as Markdown."""
 
 import statistics
 

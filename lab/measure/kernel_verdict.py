@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Whether the paper's Figures 3 and 6, and what it says of spikes (3.2), hold in a kernel, by the rows of tools/kernel/bench of one kernel and one boot. Each verdict has a reason.
+"""Decides whether the paper's Figures 3 and 6, and its statement about spikes (3.2), hold in a kernel, from the rows of tools/kernel/bench of
+one kernel and one boot. Each verdict has a reason.
 
-The paper's SLUB frees by call_rcu; kfree_rcu is judged likewise, as what Linux has had since."""
+The paper's SLUB frees by call_rcu; kfree_rcu is judged likewise, because Linux has had it since."""
 
 import statistics
 
@@ -11,7 +12,7 @@ OURS, PEERS = "prudence", ("call_rcu", "kfree_rcu")
 LEAST, MOST = 3.9, 28.6  # times as fast, of the paper's Figure 6; most at 4,096 bytes
 LARGEST = 4096
 FLAT_MB = 1              # memory that rises by less is flat
-STARTED = 0.1            # of a run, in which memory rises to what the load needs
+STARTED = 0.1            # of a run, in which memory rises to the need of the load
 
 
 def as_times(value):
@@ -30,7 +31,7 @@ def times_by_round(rows, peer):
 
 
 def most_at_the_largest(times, middles):
-    """Each round compares 4,096 bytes with the best of the other sizes; what is as good is neither."""
+    """Each round compares 4,096 bytes with the best of the other sizes; an equal result is neither."""
     rounds = [change(max(times[size][turn] for size in times if size != LARGEST and turn in times[size]), most)
               for turn, most in times.get(LARGEST, {}).items() if any(size != LARGEST and turn in times[size] for size in times)]
     if not rounds:
@@ -120,12 +121,13 @@ FIGURES = {"pairs": ("Figure 6", figure_6), "endurance": ("Figure 3", figure_3),
 
 
 def findings(rows, run):
-    """[{"subject", "the paper", "verdict", "here"}] of rows of one kernel and boot, which may include samples; none if nothing is beside ours."""
+    """[{"subject", "the paper", "verdict", "here"}] of rows of one kernel and boot, which may include samples; none if no row of another
+    allocator is there to compare."""
     figure, claims_of = FIGURES[run]
     claims = {claim: verdict for peer in PEERS if any(row["subject"] == peer for row in rows) for claim, verdict in named(claims_of(rows, peer), peer)}
     return as_cells([(figure, claim, verdict) for claim, verdict in claims.items()]) if any(row["subject"] == OURS for row in rows) else []
 
 
 def named(claims, peer):
-    """Claims that say beside whom; the one about Prudence alone is the same whoever the peer."""
+    """Claims that name the peer of the comparison; the one about Prudence alone is the same whoever the peer."""
     return [(claim if peer in claim or "Prudence" in claim else f"{claim}, beside {peer}", verdict) for claim, verdict in claims]

@@ -27,7 +27,7 @@ def count(number, noun):
 def busy_warning(document):
     """[that other programs used the machine], of a document that says so."""
     busy = document.get("others_cpus", 0)
-    return [f"The machine was busy: other programs used up to {busy:.1f} CPUs meanwhile. Figures are of the order only."] if busy > BUSY else []
+    return [f"The machine was busy: other programs used up to {busy:.1f} CPUs at the same time. Figures are of the order only."] if busy > BUSY else []
 
 
 def waiting_warning(rows, cpus):
@@ -62,7 +62,7 @@ def markdown_table(cells, first=""):
 
 
 def write_tables(folder, tables):
-    """FOLDER/NAME.csv for each name and its rows; what pages and tests read (tests/repo/page_figures.py)."""
+    """Writes FOLDER/NAME.csv for each name and its rows. Pages and tests read these files (tests/repo/page_figures.py)."""
     folder.mkdir(exist_ok=True)
     for name, cells in tables.items():
         with (folder / f"{name}.csv").open("w", newline="") as file:
@@ -101,7 +101,8 @@ def render(name, **said):
 
 
 class Report:
-    """The report of FILE.json, and of further files that are taken together with it: FILE.html, FILE.svg, FILE.png and FILE/TABLE.csv beside it."""
+    """The report of FILE.json, and of further files that are taken together with it: FILE.html, FILE.svg, FILE.png and FILE/TABLE.csv in the
+    same folder."""
 
     def __init__(self, source, note=(), into=None, images=None):
         self.source, self.note, self.into, self.images = source, list(note), into, images

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt  # noqa: E402 (the backend comes first)
 
 MEGA = 1e6
 OURS = "#0b6e4f"
-# Okabe and Ito's colours, which the colour-blind can tell apart.
+# Okabe and Ito's colours, which the colour-blind can distinguish.
 THEIRS = ["#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#56b4e9", "#999999", "#000000"]
 
 plt.rcParams.update({

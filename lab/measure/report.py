@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """lab/run/report: finds out which measurement a file is of, and has that make its page, pictures and tables.
 
-Each measurement has a function report(documents, made), which returns what it says in a sentence or two."""
+Each measurement has a function report(documents, made), which returns its summary in a sentence or two."""
 
 import argparse
 import importlib
@@ -14,7 +14,7 @@ from .page import Refused, Report
 
 sys.path.append(str(ROOT / "lab/reproduce"))  # whose experiments have pages, too
 
-# By "program", "scenario", or the scenario of the rows.
+# Reports by "program", "scenario", or the scenario of the rows.
 PAGES = {"evaluate": "experiments.evaluate.page", "kernel-evaluate": "experiments.kernel_evaluate.page", "acdc": "experiments.acdc.page",
          "prudence-variants": "experiments.variants.page", "bench-structures": "measure.structures.page",
          "prudence-structures": "measure.structures.page", "malloc": "measure.malloc.page", "growth": "measure.growth",
@@ -27,9 +27,9 @@ def parse_arguments(arguments):
         prog="report", formatter_class=argparse.RawDescriptionHelpFormatter, description="""\
 Pictures, tables and verdicts of a measurement.
 
-  report FILE.json...              .html beside the first FILE, a page that stands alone; .svg and .png; FILE/TABLE.csv.
+  report FILE.json...              .html in the folder of the first FILE, a page that stands alone; .svg and .png; FILE/TABLE.csv.
                                    Of prudence-bench (endurance, pairs, malloc, variants), lab/run/growth,
-                                   lab/run/structures, and what is in lab/reproduce/. Files of structures, of variants and of
+                                   lab/run/structures, and the programs of lab/reproduce/. Files of structures, of variants and of
                                    kernel-evaluate are taken together; they should be of one machine.
   report DIRECTORY                 the summary of lab/run/all, as Markdown, and DIRECTORY/summary/TABLE.csv
   report FILE.lines                of tools/kernel/bench likewise, of tools/kernel/rfc as Markdown and CSV

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The summary of lab/run/all in Markdown: each target, whether it is reached, and its numbers; and each table as DIRECTORY/summary/TABLE.csv.
 
-Reads DIRECTORY/*.json as lab/run/all leaves them. A part that was not measured is left out."""
+Reads DIRECTORY/*.json as lab/run/all leaves them. A part that was not measured is skipped."""
 
 import json
 
@@ -16,7 +16,7 @@ NO_MORE_THREADS_THAN_CPUS = [(1, 0), (2, 0), (1, 1)]  # (writers, readers) on th
 
 
 class Results:
-    """The rows of all parts, found by what they must match."""
+    """The rows of all parts, found by the values that they must match."""
 
     def __init__(self, folder):
         documents = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
@@ -125,7 +125,7 @@ def pairs(results, summary):
 
 
 def floors(results, summary):
-    """Ours between what a pair costs at least and the plain pairs, in one run."""
+    """Shows our pair between the least cost of a pair and the plain pairs, in one run."""
     lines = [cells(row, "order", "bytes", "subject", "batch", "ns CPU") |
              {"÷ plain, one at a time": by_plain(row, "single"), "÷ plain, batches of 1,024": by_plain(row, "batched"), "rounds": row["rounds"]}
              for row in results.rows("floors")]
@@ -242,7 +242,7 @@ def classic(results, summary):
 
 
 def growth_after_first_second(row):
-    """The most, of all runs, that memory rose above what it was in the first second."""
+    """Returns the largest rise of memory above its value in the first second, of all runs."""
     rises = []
     for run in row["repeats"]:
         taken = [(ms, resident) for ms, resident, *_ in run.get("samples", [])]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How a finding of the paper is judged, in Linux (kernel_evaluate) and in a process (evaluate).
 
-A row is one load; its two sides are compared round by round: "less" or "more" if all rounds say so beyond what counts as the same, "same" if
+A row is one load; its two sides are compared round by round: "less" or "more" if all rounds say so by more than counts as the same, "same" if
 none is beyond that, otherwise "unclear". A finding about all rows holds if no row is worse than the worst exception that the paper itself
 names, and some row is better; it does not hold if a row is worse than that exception in all rounds; otherwise it is undecided."""
 
@@ -9,7 +9,7 @@ import statistics
 
 NAMED = 6         # rows that a reason names, those that matter most
 SAME = 0.02       # the paper's own "equally well"
-# Of its Figures 7 to 11: what is found, and the worst exception that it names.
+# The findings of Figures 7 to 11 of the paper, and the worst exception that it names.
 COUNTS_OF_THE_PAPER = [
     ("Figure 7", "hits: more for all caches", 0),
     ("Figure 8", "object-cache churns: 26 to 96.5 % fewer; once 6 % more", 0.06),
@@ -33,7 +33,7 @@ def word_of(changes):
 
 
 def judge(found, allowed, missing):
-    """(verdict, what was found). `found`: (name, changes of each round) of rows, in which less is better; `allowed`: the worst exception that
+    """Returns (verdict, finding). `found`: (name, changes of each round) of rows, in which less is better; `allowed`: the worst exception that
     the paper names; `missing`: why there may be no rows."""
     words, worse, maybe = {"less": 0, "same": 0, "more": 0, "unclear": 0}, [], []
     for name, changes in found:
@@ -67,7 +67,7 @@ def all_rounds(good):
 
 
 def as_cells(lines):
-    """A table of (place, claim of the paper, (verdict, what was found))."""
+    """Returns a table from (place, claim of the paper, (verdict, finding))."""
     return [{"subject": place, "the paper": claim, "verdict": verdict, "here": text} for place, claim, (verdict, text) in lines]
 
 
@@ -83,6 +83,6 @@ def quantity(value, unit):
 
 
 def spread(values, show, form="{} [{}, {}]"):
-    """The median; and the least and the most, if they look different."""
+    """Returns the median; and the least and the most, if their texts differ."""
     texts = [show(value) for value in (statistics.median(values), min(values), max(values))]
     return texts[0] if len(set(texts)) == 1 else form.format(*texts)

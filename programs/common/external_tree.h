@@ -12,7 +12,7 @@
  * does not get an edge searches again; no thread waits for a lock.
  *
  * Invariant: an unlinked inner node keeps both edges held for ever, so no writer can change a node
- * that nobody finds.
+ * that no thread finds.
  */
 #ifndef BENCH_EXTERNAL_TREE_H
 #define BENCH_EXTERNAL_TREE_H

@@ -62,7 +62,7 @@ double others_report(const struct others *others, const char *program)
     if (busy > TOO_BUSY)
         fprintf(
             stderr,
-            "%s: the machine was busy: others used %.2f CPUs meanwhile; measure again when it is "
+            "%s: the machine was busy: others used %.2f CPUs during it; measure again when it is "
             "quiet\n",
             program, busy);
     return busy;

@@ -13,7 +13,7 @@ struct others {
 void others_begin(struct others *others);
 
 /* Return how many CPUs other programs kept busy since then, on average; 0 if the system does not
- * tell. A virtual machine that waited for a CPU of the host counts as busy. others_report()
+ * report it. A virtual machine that waited for a CPU of the host counts as busy. others_report()
  * warns on standard error if that makes the figures useless. */
 double others_report(const struct others *others, const char *program);
 double others_between(const struct others *begun, const struct others *ended);

@@ -10,7 +10,7 @@
 #define MOST_STOLEN 0.02 /* share of the CPUs' time; above this a round does not count */
 
 struct stolen {
-    uint64_t stolen, all; /* ticks of all CPUs; all 0 if the system does not tell */
+    uint64_t stolen, all; /* ticks of all CPUs; all 0 if the system does not report them */
 };
 
 /*

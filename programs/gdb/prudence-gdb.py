@@ -15,9 +15,9 @@
     (gdb) prudence set OPTION VALUE
     (gdb) prudence call FUNCTION [ARGUMENT...]
 
-They print what prudence-inspect(1) prints, of memory as gdb has it: of a process or of a core file. No function of the program is called, except
+They print the same as prudence-inspect(1), from memory as gdb has it: of a process or of a core file. No function of the program is called, except
 by `prudence call`, and the library may be stripped. `prudence set` writes a request into a running process. `prudence call` also works where gdb's
-own `call` does not: gdb 13 on a processor with AMX. The package prudence_watch, which lies beside this file, does the rest.
+own `call` does not: gdb 13 on a processor with AMX. The package prudence_watch, which lies next to this file, does the rest.
 
 The process may have damaged its memory, and a core file may be anyone's: prudence_watch/bounds.py says how much is taken from it.
 """
@@ -294,7 +294,7 @@ class Stub:
         return 0 <= register("rip") - start < size
 
     def go(self, values):
-        """Writes registers and lets the thread run. Returns "", or what stopped it before the end."""
+        """Writes registers and lets the thread run. Returns "", or the reason why it stopped before the end."""
         for name, value in values.items():
             try:
                 write_register(name, value)

@@ -79,7 +79,7 @@ fn search(folder: &Path) {
     }
 }
 
-/// Runs a program, and returns what it printed or what went wrong.
+/// Runs a program, and returns its output or the error.
 fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}"))?;
@@ -143,7 +143,7 @@ fn tool(name: &str) -> Result<Command, String> {
     run(compiler().arg(format!("-print-prog-name={name}"))).map(|path| Command::new(path.trim()))
 }
 
-/// All C, without what is for the kernel or for the core alone.
+/// All C, except the files for the kernel or for the core alone.
 fn find_sources(folder: &Path, sources: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

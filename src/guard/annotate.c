@@ -4,9 +4,9 @@
  * thread to thread. Two tools watch memory: Valgrind's memcheck, if the library was built with the
  * Valgrind header, and AddressSanitizer, if present in the process. Both learn where an object
  * begins and ends, and that no other memory of a slab may be touched. A deferred object ends with
- * the grace period, because readers may look at the object until then.
+ * the grace period, because readers may read the object until then.
  *
- * Two tools look for leaks: memcheck, and LeakSanitizer, which comes with AddressSanitizer or
+ * Two tools search for leaks: memcheck, and LeakSanitizer, which comes with AddressSanitizer or
  * alone.
  *   - LeakSanitizer knows the C library's blocks. We say where pointers to them may be: in our
  *     slabs, and in the words of our metadata that store the program's pointers

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells memcheck, the sanitizers and LeakSanitizer about each object (see annotate.c). */
+/* Informs memcheck, the sanitizers and LeakSanitizer about each object (see annotate.c). */
 #ifndef GUARD_ANNOTATE_H
 #define GUARD_ANNOTATE_H
 
@@ -13,12 +13,12 @@ struct slab;
 void annotate_start(void);
 
 /*
- * Tell ThreadSanitizer how objects pass from thread to thread (race_detector.h). These keep no
+ * Inform ThreadSanitizer how objects pass from thread to thread (race_detector.h). These keep no
  * notes, so they also work when annotate_on is false.
  *   - passes: everything that owners did with the object so far happens before anything the next
  *     owner does; the caller no longer writes to the object.
  *   - taken: this thread owns the object now.
- *   - safe: like taken, and the object's readers have left their sections.
+ *   - safe: like taken, and the object's readers have ended their sections.
  */
 void annotate_passes(const struct slab *slab, const void *object);
 void annotate_taken(const struct slab *slab, const void *object);
@@ -45,7 +45,7 @@ void annotate_allocated(struct slab *slab, void *object, size_t size, bool defin
 void annotate_held(const struct slab *slab, void *object);
 
 /*
- * Tell LeakSanitizer to search memory of the library, other than slabs, that may hold the program's
+ * Make LeakSanitizer search memory of the library, other than slabs, that may hold the program's
  * pointers. LeakSanitizer ends the process if a region ends that never began, so memory that may be
  * made before the process has started must remember the answer of annotate_root_begins().
  */

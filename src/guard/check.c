@@ -11,7 +11,7 @@
 #include "guard/stack_depot.h"
 #include "slab/misuse.h"
 
-/* Quarantine and shuffle need states too, because a resting object looks live to the slab. */
+/* Quarantine and shuffle need states too, because a resting object seems live to the slab. */
 COLD static enum extension_wish check_wants(const struct cache_layout *layout)
 {
     (void)layout;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells which calls allocated the live objects of a cache that cannot be destroyed, with one trace
- * for all objects that the same calls allocated. */
+/* Reports which calls allocated the live objects of a cache that cannot be destroyed, with one
+ * trace for all objects that the same calls allocated. */
 #include "guard/check.h"
 #include "guard/stack_depot.h"
 #include "os/os.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Objects of no bytes. The pages of a cache with CACHE_CLOSED may not be touched, so malloc(0)
- * returns a unique address that faults. The slab layer never looks at an object's memory, so
+ * returns a unique address that faults. The slab layer never reads an object's memory, so
  * nothing else changes. If the system refuses to close pages they stay accessible, and accesses go
  * unnoticed.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at SIGSEGV faults before the program's own handler.
+ * Examines SIGSEGV faults before the program's own handler.
  *
- * Our handler only looks, then lets the signal take effect as if there were no such handler. It
+ * Our handler only checks, then lets the signal take effect as if there were no such handler. It
  * either calls the program's handler or restores the default action; then the faulting instruction
  * runs again, and the original signal ends the process.
  *

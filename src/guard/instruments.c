@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension instruments zeroes the memory of free objects, and tells tools about objects.
+ * The extension instruments zeroes the memory of free objects, and informs tools about objects.
  *
- *   allocate   checks that the object is still zero (if states are kept); tells the tools
- *   free       zeroes; tells the tools
- *   defer      tells the tools. The memory is neither written nor closed ...
- *   safe       ... before the grace period is over; then zeroes and tells the tools
+ *   allocate   checks that the object is still zero (if states are kept); informs the tools
+ *   free       zeroes; informs the tools
+ *   defer      informs the tools. The memory is neither written nor closed ...
+ *   safe       ... before the grace period is over; then zeroes and informs the tools
  *
  * A lone object is neither zeroed nor closed here: guard.c closes the page of a guarded one, and
  * profile.c zeroes the pages of a sampled one.

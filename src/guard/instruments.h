@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The extension instruments zeroes the memory of free objects, and tells tools about objects (see
+/* The extension instruments zeroes the memory of free objects, and informs tools about objects (see
  * instruments.c). */
 #ifndef GUARD_INSTRUMENTS_H
 #define GUARD_INSTRUMENTS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of what looks for bugs. */
+/* The options of what searches for bugs. */
 #include "gp/user/domain.h"
 #include "guard/instruments.h"
 #include "guard/large_guard.h"

@@ -8,7 +8,7 @@
  * guards the queue; objects leave outside the lock. While they leave, they are held by a thread
  * that may know nothing of their cache: it freed another object, or trims. Such a thread is a
  * leaver, and listed, so that a thread that destroys a cache can wait: until then the cache's
- * objects look live, and the leaver may still use the cache's nodes.
+ * objects seem live, and the leaver may still use the cache's nodes.
  */
 #include "guard/quarantine.h"
 
@@ -20,7 +20,7 @@
 #define CHUNK_BYTES   ((size_t)4096)
 #define CHUNK_OBJECTS ((CHUNK_BYTES - 2 * sizeof(void *)) / sizeof(void *))
 #define LEAVE_MAX     64    /* objects that leave in one batch */
-#define LEAVER_NS     20000 /* pause between looks at other leavers */
+#define LEAVER_NS     20000 /* pause between checks of other leavers */
 
 struct resting_chunk {
     struct resting_chunk *next; /* next younger chunk */
@@ -75,7 +75,7 @@ static void *quarantine_take_oldest(void)
 }
 
 /* Takes up to LEAVE_MAX of the oldest objects, until at most `limit` bytes rest and `goal` objects
- * have left. */
+ * have gone. */
 static unsigned quarantine_take_some(uint64_t limit, uint64_t goal, void **objects,
                                      struct quarantine_leaver *leaver)
 {

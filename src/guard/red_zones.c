@@ -250,7 +250,7 @@ static void red_zones_freed(struct slab *slab, void *object, const char *what)
     check(slab, object, what);
 }
 
-/* Checks an object whose readers have left, except the bytes of the object itself. */
+/* Checks an object whose readers have ended, except the bytes of the object itself. */
 static bool red_zones_safe(struct slab *slab, void *object)
 {
     check(slab, object, "the end of its grace period");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The extension red zones puts bytes after each object that nobody may write (see red_zones.c). */
+/* The extension red zones puts bytes after each object that no thread may write (see
+ * red_zones.c). */
 #ifndef GUARD_RED_ZONES_H
 #define GUARD_RED_ZONES_H
 

@@ -19,7 +19,7 @@ static void set_profile_signal(uint64_t choice)
     signal_choose(SIGNAL_PROFILE, choice);
 }
 
-/* Takes 1 for the default, because sampling each byte tells no more than sampling each object. */
+/* Takes 1 for the default, because sampling each byte shows no more than sampling each object. */
 static uint64_t rate_of(uint64_t value)
 {
     return value == 1 ? SAMPLING_RATE_DEFAULT : min_size(value, SAMPLING_RATE_MOST);

@@ -4,9 +4,9 @@
  * profile_signal.
  *
  * The file consists of lines of text, which prudence-profile(1) converts for pprof. Addresses are
- * written raw; the process's mappings, which follow, tell which files they belong to. A module that
+ * written raw; the process's mappings, which follow, show which files they belong to. A module that
  * was unloaded has none any more, and another may be in its place. Addresses in it are written as
- * if it were mapped where no process can have a mapping, and a line tells that place. The last line
+ * if it were mapped where no process can have a mapping, and a line shows that place. The last line
  * is "end", so a truncated file is noticed. Writing uses system calls alone and takes no lock, so
  * any thread may do it at any time, also in a signal handler. Sums that change during the call have
  * a value of some instant of the call.
@@ -157,7 +157,7 @@ static int print_to(int fd)
     return output_end(&output);
 }
 
-/* Prints to `fd` and closes it. If `fd` is -1, returns errno, which tells why the open failed. */
+/* Prints to `fd` and closes it. If `fd` is -1, returns errno, which shows why the open failed. */
 static int print_and_close(int fd)
 {
     int error = fd < 0 ? errno : print_to(fd);
@@ -196,7 +196,7 @@ bool profile_dump_set_file(const char *path)
     return option_file_set(&file, path);
 }
 
-/* Returns whether another process has written the file since this one was told its name: a program
+/* Returns whether another process has written the file since this one was given its name: a program
  * that this one started, or its parent. */
 static bool is_of_another(const char *path)
 {
@@ -254,7 +254,7 @@ void profile_dump_at_signal(uint64_t choice)
     write_and_report(path ? path : "prudence-%p.profile");
 }
 
-/* Runs late, as in exit_stats.c: no code is left to free the objects in use. */
+/* Runs late, as in exit_stats.c: no code remains to free the objects in use. */
 COLD __attribute__((destructor(101))) static void profile_dump_at_exit(void)
 {
     const char *path = load_acquire(&file.path);

@@ -3,11 +3,11 @@
  * The sums of a profile. A site is a calling place (a trace of the stack depot), an action
  * (allocate or defer), and the cache acted on.
  *
- * There are no locks, so a signal handler can write a profile, and a thread can do so beside all
- * others. Sites are never freed. A site is complete before compare-and-swap (release) pushes it on
- * a bucket's list, where others find it (acquire). Two threads may both push the same site; readers
- * add the two up. Sums change by atomic additions, which are relaxed because no other data is read
- * according to their values.
+ * There are no locks, so a signal handler can write a profile, and a thread can do so concurrently
+ * with all others. Sites are never freed. A site is complete before compare-and-swap (release)
+ * pushes it on a bucket's list, where others find it (acquire). Two threads may both push the same
+ * site; readers add the two up. Sums change by atomic additions, which are relaxed because no other
+ * data is read according to their values.
  */
 #include "observe/profile_sites.h"
 

@@ -5,7 +5,7 @@
  * periods the longest; and the caches with the most live bytes.
  *
  * A summary is asked for when something is already wrong, also in signal handlers (dump.c), so
- * printing needs no memory. The code looks at the list of caches under slab_caches_lock, and at
+ * printing needs no memory. The code checks the list of caches under slab_caches_lock, and at
  * domains that it visits. A thread that a handler interrupted inside the library may hold any lock,
  * and gets only the figures that need none.
  *
@@ -184,7 +184,7 @@ static void print_reader(struct output *output, const struct prudence_domain *do
     if (strcmp(reader->domain, domain->name) != 0)
         print_named(output, " of", reader->domain);
     if (reader->inside_ns) {
-        output_text(output, ", in the way for ");
+        output_text(output, ", blocking for ");
         output_duration(output, reader->inside_ns);
     }
     output_text(output, "\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells where every object is, without stopping the world.
+ * Reports where every object is, without stopping the world.
  *
  * An object that is neither free nor latent in the slab is live, in some CPU's caches, or carried
  * by a thread that moves it between those and a node. To know that an object is live, the walk has
@@ -10,7 +10,7 @@
  *   1. It takes the lock of the list of caches, which keeps fork, destruction and other walks
  *      away, pauses the idle helper, and waits until no thread carries objects. From here on no
  *      slab goes, since only carriers remove slabs (node_leave), and no large block begins or ends
- *      a resize. Blocks whose resize has begun are left out.
+ *      a resize. Blocks whose resize has begun are skipped.
  *   2. It finds the next slabs in the page map. They may belong to any caches.
  *   3. It owns these caches' CPUs: claims all, one membarrier, confirms all. From here on stacks
  *      and rings stay unchanged. Without a membarrier (ADR 123), one operation that has just
@@ -18,7 +18,7 @@
  *   4. It reads each slab under the node's lock. That is the slab's instant. Other threads change
  *      the node before or after that instant by whole steps of a user (an object freed, deferred
  *      or allocated past the CPUs' caches).
- *   5. It looks through stacks and rings for objects of these slabs, and releases everything.
+ *   5. It searches stacks and rings for objects of these slabs, and releases everything.
  *
  * Other owners make no system call, take no lock and do not wait. The walk does, as fork and
  * destruction do. A thread that finds a line owned goes to the node instead, so the walk delays

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table that tells a watcher where the process's figures are (ADR 89): the addresses of
+ * The table that shows a watcher where the process's figures are (ADR 89): the addresses of
  * variables, and the offsets of members in structures. A watcher reads the table and the figures
  * from the process's memory, or from a core file; the process does nothing for it.
  * programs/watch/prudence_watch/layout.py reads the table.
@@ -15,7 +15,7 @@
  * of the link, so it needs no relocation.
  *
  * Names are those in the source, so a watcher finds a member wherever it moves. The table does not
- * tell the meaning of a member; if the meaning changes, or a name disappears, WATCH_TABLE_LAYOUT
+ * have the meaning of a member; if the meaning changes, or a name disappears, WATCH_TABLE_LAYOUT
  * changes. Counters come and go without that: a row names the figure, the members or the variable
  * that it is the sum of, and what it says.
  */

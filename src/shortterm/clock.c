@@ -80,7 +80,7 @@ bool clock_reach(struct scm_clock *clock, uint64_t extension)
     if (clock->mask >= STAMP_EPOCH)
         owner_detach_clock(clock);
     if (clock->behind)
-        clock->behind = lists; /* places have changed, so look at all lists */
+        clock->behind = lists; /* places have changed, so read all lists */
     return true;
 }
 

@@ -2,9 +2,10 @@
 /*
  * Processes expired descriptors in the order in which they were made.
  *   - If the object has a later date in its stamp, the descriptor is queued again (stamps.h).
- *   - Otherwise the object's count is lowered by one, and an object with none left is freed,
+ *   - Otherwise the object's count is lowered by one, and an object with none is freed,
  *     unless a finalizer keeps it.
- *   - If an object with none left is the first page of a region, the region ends (region_end.c),
+ *   - If an object with none remaining is the first page of a region, the region ends
+ * (region_end.c),
  *     and the pages are freed after the expired descriptors.
  *
  * The thread that takes the count to 0 is the only one that has the object then. No other thread

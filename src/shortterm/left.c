@@ -8,7 +8,8 @@
  *     comes, if the heir ticks often enough. A list that is late expires when it is found.
  *   - orphan: a thread that has ended and has no heir. Every tick of any thread takes over lists of
  *     one orphan: a local tick one of the local clock and one of a left clock, a global tick one of
- *     the global clock. An orphan's time stands still, so a list keeps the units left that it had
+ *     the global clock. An orphan's time stands still, so a list keeps the remaining units that it
+ * had
  *     when the thread ended.
  *
  * Orphans have their turn in two queues, one for each kind of tick. Only ticks of that kind move
@@ -64,8 +65,8 @@ void left_retire_clocks(struct scm_thread *thread)
 }
 
 /*
- * Moves the earliest list of a clock to another one, keeping the units left from `now` on. Returns
- * false if the clock is empty or there is no memory.
+ * Moves the earliest list of a clock to another one, keeping the units that remain from `now` on.
+ * Returns false if the clock is empty or there is no memory.
  */
 static bool move_earliest(struct scm_thread *self, struct scm_clock *clock, uint64_t now,
                           struct scm_clock *to)

@@ -10,7 +10,7 @@ extern uint64_t scm_meta_bytes;     /* atomic */
 void *scm_meta_alloc(size_t bytes); /* zeroed; NULL if there is no memory */
 void scm_meta_free(void *meta, size_t bytes);
 
-/* Tells tracers that the overhead (scm_get_mem_info) for `use` has changed by `bytes`; `address`
+/* Informs tracers that the overhead (scm_get_mem_info) for `use` has changed by `bytes`; `address`
  * distinguishes threads or slabs. */
 static inline void tell_overhead(const void *address, const char *use, int64_t bytes)
 {

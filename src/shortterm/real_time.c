@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks that follow real time. When a call looks at a clock, thousands of dates may have passed.
- * `now` follows at once. The lists with earlier dates are swept bit by bit, a few at each look, and
- * those whose date has passed expire. Until a list is swept it stays in the ring, and the first
+ * Clocks that follow real time. When a call reads a clock, thousands of dates may have passed.
+ * `now` follows at once. The lists with earlier dates are swept bit by bit, a few at each check,
+ * and those whose date has passed expire. Until a list is swept it stays in the ring, and the first
  * page says which date it has. A thread that needs the place for a later date sweeps the list
  * first.
  *
  * Units are counted from the start of the machine's monotonic clock, so the same period has the
  * same units on every clock.
  *
- * A tick and scm_collect look with the precise time. Every other call that collects looks with the
+ * A tick and scm_collect use the precise time. Every other call that collects uses the
  * coarse time, which the system updates at timer interrupts (every 1 to 10 ms). The fast paths of
  * threads without such clocks have no test for this, because the expired list of a thread that has
  * some is never NULL; `first` is something_to_do (thread_state.c) when the list is empty. Each call
- * looks at a few of the thread's clocks, in turn.
+ * reads a few of the thread's clocks, in turn.
  *
  * The dates of clocks of ended threads go, list by list, to the clock of a class. There is a class
  * for each power of two of milliseconds, and a clock's class is the largest not above the period. A
@@ -105,7 +105,7 @@ bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint6
     return true;
 }
 
-/* Looks at a few of the thread's clocks and lists, or at all of them. */
+/* Reads a few of the thread's clocks and lists, or all of them. */
 static void look_at_clocks(struct scm_thread *self, uint64_t ns, bool at_all)
 {
     struct list *first = NULL;

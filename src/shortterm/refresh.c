@@ -245,7 +245,7 @@ static unsigned units_of(const struct scm_clock *clock, unsigned milliseconds)
     return narrow(unsigned, ((uint64_t)milliseconds * 1000000 + clock->period - 1) / clock->period);
 }
 
-/* Refreshes by the present time of the clock. Sweeps a list of a passed date that is in the way. */
+/* Refreshes by the present time of the clock. Sweeps a list of a passed date that is blocking. */
 static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock, void *object,
                                 unsigned milliseconds)
 {

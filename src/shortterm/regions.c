@@ -160,7 +160,7 @@ static int check_owner(struct scm_region *handle, const char *what, struct regio
 /*
  * Returns whether the region has certainly expired, after the owner's dates by the local clock
  * have. Some of these may not have been processed yet. If no other date was ever given, the region
- * has expired if any date is left. Otherwise this is known only if the one date left is the
+ * has expired if any date remains. Otherwise this is known only if the one remaining date is the
  * stamp's. It does not matter which owner the clock had in stamps when that date was given, because
  * owners change with each epoch, but the life does not.
  */

@@ -56,7 +56,7 @@ struct region {
     struct list link; /* in a list of ended regions or of unused places */
 };
 _Static_assert(sizeof(struct region) == CACHE_LINE,
-               "a place is found by a shift, and is nobody else's line");
+               "a place is found by a shift, and is no other thread's line");
 
 extern HIDDEN struct places region_places;
 

@@ -99,7 +99,7 @@ struct scm_clock {
 
     /* Used in clocks of scm_clock_create and scm_clock_create_realtime (handles.c). */
     enum clock_kind kind;
-    struct scm_thread *thread; /* the owner; atomic, because other threads may look */
+    struct scm_thread *thread; /* the owner; atomic, because other threads may read it */
     uint64_t handle;           /* given to the program; 0 after the end; atomic */
     uint64_t turn_and_place;   /* the last handle; atomic */
     uint64_t dates;            /* number of dates that have not expired */
@@ -140,7 +140,7 @@ struct scm_thread {
     uint64_t number;           /* owner in regions; new each time a thread begins to take part */
     uint64_t phase;            /* phase of global time of the last tick (gp_phases_tick) */
     struct list clocks;        /* clocks it made, except real-time clocks */
-    struct list real;          /* real-time clocks, in the order of looks */
+    struct list real;          /* real-time clocks, in the order of checks */
     struct list ended;         /* destroyed clocks; all dates have expired */
     struct list ended_regions; /* regions with pages to free (region_end.c) */
     struct list region_places; /* unused places */
@@ -229,7 +229,7 @@ static inline void list_expires(struct scm_thread *self, struct page_list *list)
     *list = (struct page_list){.before = 0};
 }
 
-/* Counts dates that have expired by the clock, and tells tracers. */
+/* Counts dates that have expired by the clock, and informs tracers. */
 static inline void count_expired(struct scm_thread *self, const struct scm_clock *clock,
                                  uint64_t dates)
 {
@@ -324,7 +324,7 @@ static inline void collect_after_tick(struct scm_thread *thread, bool waiting)
 }
 
 /* --- left.c: lists of ended threads --- */
-extern uint32_t scm_left;  /* work left by threads that ended or are ending; atomic */
+extern uint32_t scm_left;  /* work of threads that ended or are ending; atomic */
 #define LEFT_FOR_TICKS  1u /* orphans, or real-time clocks */
 #define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
 #define LEFT_BY_ENDING  4u /* threads in their destructors, or gone since */

@@ -7,7 +7,7 @@
  *   owner   a number that stands for a thread's local or global clock in stamps (owners.c)
  *   life    of a clock: the time in which one thread after another has it with all its lists. It
  *           ends when another thread takes a part of them. From then on that thread's clock counts
- *           their dates, and pages under the old owners tell by how much a stamp is later than the
+ *           their dates, and pages under the old owners show by how much a stamp is later than the
  *           page, but no longer when that is.
  *
  * Invariants. An object that has a stamp has exactly one descriptor with BEHIND_STAMP, which counts

@@ -44,7 +44,7 @@ static void counts_join(struct scm_counts *to, const struct scm_counts *from)
     to->region_bytes += from->region_bytes;
 }
 
-/* Frees a structure that has no thread and nothing left. Called under scm_lock. */
+/* Frees a structure that has no thread and nothing remaining. Called under scm_lock. */
 void thread_state_free(struct scm_thread *thread)
 {
     counts_join(&scm_gone, &thread->counts);

@@ -48,7 +48,7 @@ struct prudence_domain *scm_phases;
 static unsigned active;      /* threads that have joined global time; scm_lock */
 static uint64_t last_number; /* last number given to a thread; scm_lock */
 
-#define LOOK_NS 1000000 /* between looks at threads that are ending */
+#define LOOK_NS 1000000 /* between checks of threads that are ending */
 
 /* ---------------------------------------------------------------------------------- global time */
 
@@ -65,7 +65,7 @@ static bool global_time_join(struct scm_thread *thread)
     return joined;
 }
 
-/* Removes a thread from global time, which may end the phase. Time stops when no thread is left. */
+/* Removes a thread from global time, which may end the phase. Time stops when no thread remains. */
 static void global_time_leave(void)
 {
     if (--active)
@@ -81,7 +81,7 @@ static void leave_myself(void)
 /* ----------------------------------------------------------------------------- coming and going */
 
 /* Notes that the thread's destructors have begun. Objects with its dates may be in use until the
- * last round, which may come without notice, so ticks look for the thread. */
+ * last round, which may come without notice, so ticks search for the thread. */
 static void note_ends(struct scm_thread *thread)
 {
     if (!thread || thread->ends)
@@ -195,8 +195,8 @@ void scm_threads_reap(void)
     errno = saved_errno;
 }
 
-/* Reaps threads that were in their destructors and are gone. Called by ticks, but looks only once
- * in a while, because each look is a system call. */
+/* Reaps threads that were in their destructors and are gone. Called by ticks, but checks only once
+ * in a while, because each check is a system call. */
 void scm_threads_reap_ending(void)
 {
     static uint64_t looked_at;

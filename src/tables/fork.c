@@ -41,7 +41,7 @@ void tables_fork_prepare(void)
 }
 
 /* If the copy is not `whole`, another thread may have been forking too. This thread may then hold a
- * lock, so locks are left alone. */
+ * lock, so locks are not touched. */
 void tables_fork_child(bool whole)
 {
     struct list *item;

@@ -298,8 +298,8 @@ static bool hash_has_node(const struct hash_table *table, const struct prudence_
 
 /*
  * Returns another table that has the node, or NULL. A table on the list exists while its lock is
- * held, and its arrays while nobody else takes steps. A node that was removed, or never added to a
- * table, rarely costs the search, because most have no link. The program's handlers of
+ * held, and its arrays while no other thread takes steps. A node that was removed, or never added
+ * to a table, rarely costs the search, because most have no link. The program's handlers of
  * pthread_atfork run while the lock is held for fork, so nothing is searched there.
  */
 static const struct hash_table *other_table_with(const struct hash_table *table,

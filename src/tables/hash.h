@@ -107,7 +107,7 @@ static inline bool is_node(uintptr_t link)
     return link & PRUDENCE_HASH_NODE;
 }
 
-/* Tells ThreadSanitizer about a node that is about to be linked. A reader in the program acquires
+/* Informs ThreadSanitizer about a node that is about to be linked. A reader in the program acquires
  * the node in prudence_hash_node_, the library in found_node. */
 static inline uintptr_t link_to(const struct prudence_hash_node *node)
 {

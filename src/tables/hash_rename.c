@@ -6,19 +6,19 @@
  *   1. The fresh name is marked pending and linked into the chain, after the name that it replaces.
  *      A reader that has passed the old name, because that one no longer counted, finds the fresh
  *      name.
- *   2. The names that leave are told which name's store decides.
+ *   2. The names that leave store which name's store decides.
  *   3. The store decides.
- *   4. The names that left are unlinked.
+ *   4. The names that have gone are unlinked.
  *
- * Outside of the locks, no name is pending and no name that leaves or left is in a chain. So other
- * updates need not know of renames.
+ * Outside of the locks, no name is pending and no name that goes or has gone is in a chain. So
+ * other updates need not know of renames.
  *
  * Locks. A rename first locks the chain that comes first in the order of the tables' addresses,
  * then of hashes. While a thread holds one chain, it waits only for a bucket of the same array, or
  * of a table later in that order. A thread that moves a group of buckets (hash_move.c) holds no
  * other lock on buckets, and takes the buckets of the group in the same order. So no circle of
  * threads can wait for each other. If a resize has moved the second chain, the first is unlocked,
- * and the thread looks for both again.
+ * and the thread searches for both again.
  */
 #include <prudence/hash_rename.h>
 
@@ -319,7 +319,7 @@ static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a
         return ENOENT;
     link_in(&a->node.next, of_a->hash, fresh_a, PRUDENCE_HASH_NAME_PENDING);
     link_in(&b->node.next, of_b->hash, fresh_b,
-            0); /* no reader looks past `b` as long as `b` counts */
+            0); /* no reader goes past `b` as long as `b` counts */
     leave_with(a, fresh_a);
     leave_with(b, fresh_a);
     decide(fresh_a);

@@ -217,7 +217,7 @@ bool hash_resize_begin(struct hash_table *table, uintptr_t view, unsigned order)
     return true;
 }
 
-/* Runs without `stepping`, because it allocates and looks at the bytes that wait for readers. */
+/* Runs without `stepping`, because it allocates and reads the bytes that wait for readers. */
 void hash_resize_follow_count(struct hash_table *table)
 {
     uintptr_t view = load_acquire(&table->public.view);

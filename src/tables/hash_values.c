@@ -5,7 +5,7 @@
  *
  * The value of an entry changes only while the bucket is locked and the entry is in the table. So
  * the value of a removed entry no longer changes, an update sees every update before, and a reader
- * loads one word, from before the store or after. A reader whose entry is removed meanwhile loads
+ * loads one word, from before the store or after. A reader whose entry is removed in between loads
  * the last value, which the key had until the removal. The entry was in the table at some moment of
  * the search, so the key had that value at some moment of the call.
  *
@@ -54,7 +54,7 @@ static inline bool has_number(const struct prudence_hash_node *node, const void 
 
 static inline bool has_string(const struct prudence_hash_node *node, const void *request)
 {
-    tell_acquire(node); /* tells ThreadSanitizer about the bytes that memcmp reads */
+    tell_acquire(node); /* informs ThreadSanitizer about the bytes that memcmp reads */
     return has_number(node, request) &&
            !__builtin_memcmp(hash_values_entry(node)->bytes,
                              ((const struct request *)request)->bytes,
@@ -90,7 +90,7 @@ static inline bool string_key(const struct prudence_hash_values *table, const vo
 
 /* -------------------------------------------------------------------------------------- entries */
 
-/* Loads the value. Tells ThreadSanitizer to acquire the entry, which the store of the value
+/* Loads the value. Informs ThreadSanitizer to acquire the entry, which the store of the value
  * released. */
 static inline void *hash_values_value(const struct entry *entry)
 {

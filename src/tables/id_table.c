@@ -223,7 +223,7 @@ static bool id_table_grow(struct id_table *table, uintptr_t full)
     return true;
 }
 
-/* Takes the lowest free number, under the lock. Returns 0; ENOSPC if no number is left; or EAGAIN
+/* Takes the lowest free number, under the lock. Returns 0; ENOSPC if no number remains; or EAGAIN
  * if *full must grow. */
 static int take_number(struct id_table *table, uint64_t *number, uintptr_t *full)
 {
@@ -237,7 +237,7 @@ static int take_number(struct id_table *table, uint64_t *number, uintptr_t *full
 }
 
 /* Stores to a slot under the lock. ThreadSanitizer, which sees only the loads of inlined readers,
- * is told. */
+ * is notified. */
 static void id_table_publish(uintptr_t *slot, void *object)
 {
     tell_release(slot);

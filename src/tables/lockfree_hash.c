@@ -14,7 +14,7 @@
  *    replace another node, right after that node, by the same operation that removes the other. So
  *    a reader always finds one node of a key that is being replaced.
  *  - Only the first removed node after one that is not removed is unlinked. The atomic operation on
- *    the latter's link fails if the latter was removed meanwhile. So nothing is unlinked from, or
+ *    the latter's link fails if the latter was removed in between. So nothing is unlinked from, or
  *    linked to, a node that is not in the chain.
  *  - While a thread stays in a section in which it saw a link, a link that changed returns to the
  *    old value only if the nodes linked in between have come and gone, because a node is added
@@ -138,7 +138,7 @@ static bool swap_link(uintptr_t *place, uintptr_t *expected, uintptr_t link)
 
 /*
  * Unlinks the removed nodes from the beginning of the chain up to `node`, which is one of them.
- * Returns false if another update has changed a link meanwhile. After true, `node` is unlinked, by
+ * Returns false if another update has changed a link in between. After true, `node` is unlinked, by
  * this thread or another. While `node` is linked, it is not before `place`, because the node there
  * was not removed when its link was loaded, so nothing was unlinked between that node and `at`.
  */
@@ -214,7 +214,7 @@ check_fresh_slow(const struct prudence_lockfree_hash *table, const struct pruden
          ? check_fresh_slow((table), (node), __func__, __builtin_return_address(0))                \
          : (void)0)
 
-/* Tells ThreadSanitizer about a node that is about to be linked. The thread that finds the node
+/* Informs ThreadSanitizer about a node that is about to be linked. The thread that finds the node
  * acquires it (PRUDENCE_TELL_FOUND). */
 static uintptr_t link_to(const struct prudence_hash_node *node)
 {

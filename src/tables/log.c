@@ -7,8 +7,8 @@
  * most one addition crosses the end, inside a section. So a grace period after readers were sent to
  * the other buffer, `used`, `end` and all entries are final.
  *
- * A flush holds `flushing` across the grace period, but nobody waits for it, because `flushing` is
- * only ever tried.
+ * A flush holds `flushing` across the grace period, but no thread waits for it, because `flushing`
+ * is only ever tried.
  */
 #include <prudence/log.h>
 

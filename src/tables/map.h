@@ -8,7 +8,7 @@
  *    (map_remove.c).
  *  - A node has the same place in keys for life. All keys below share the bytes above the node, and
  *    so the bytes of the prefix.
- *  - A MAP_GONE node stays as it was when it was unlinked until the last reader has left. A reader
+ *  - A MAP_GONE node stays as it was when it was unlinked until the last reader has ended. A reader
  *    in the node sees the links of that moment, which came after the reader found the node. The
  *    nodes below live on, because the successor links them too.
  *

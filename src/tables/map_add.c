@@ -36,7 +36,7 @@ static enum round map_add_fill(struct map_update *update, const struct map_place
     return ROUND_DONE;
 }
 
-/* Makes nodes for all bytes that the keys share from `at` on, and one that tells them apart and
+/* Makes nodes for all bytes that the keys share from `at` on, and one that distinguishes them and
  * links both objects. */
 static struct map_node *make_fork(struct map_update *update, const struct map_key *other,
                                   uintptr_t other_link, size_t at, size_t common)

@@ -11,7 +11,7 @@
  *     NINETY                   93 slots, and a table from all bytes to slots
  *     ALL                      256 slots, one for each byte
  *
- * Readers look at a node while one writer, which holds the lock, changes it:
+ * Readers use a node while one writer, which holds the lock, changes it:
  *  - The kind and the prefix never change. A slot keeps its byte for the life of the node, even if
  *    the link is 0.
  *  - A new slot gets its link first and its byte second. Then a release store, which readers
@@ -74,7 +74,7 @@ static inline bool map_is_object(uintptr_t link)
     return link & 1;
 }
 
-/* Convert between objects and links. They tell ThreadSanitizer that an object was found, or is
+/* Convert between objects and links. They inform ThreadSanitizer that an object was found, or is
  * about to be linked. */
 static inline struct prudence_map_node *map_object(uintptr_t link)
 {

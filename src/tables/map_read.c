@@ -9,7 +9,7 @@
  * A search for the nearest key above follows the key, and keeps the last link that it passed on the
  * right. If the way ends without a key that is high enough, the lowest key below that link is the
  * next one. A key that is there all the time is not missed, because its link was there when the
- * node was looked at, and was found unless a lower one was.
+ * node was read, and was found unless a lower one was.
  */
 #include "tables/map.h"
 #include "tables/map_read.h"
@@ -87,7 +87,7 @@ static uintptr_t next_link(struct map_node *node, unsigned from, unsigned flip)
 }
 
 /* Returns the first object below a link. Returns 0 if other threads added and removed objects
- * meanwhile, and no link was there when its turn came. */
+ * in that time, and no link was there when its turn came. */
 static uintptr_t first_below(uintptr_t link, unsigned flip)
 {
     while (link && !map_is_object(link))
@@ -128,7 +128,7 @@ static uintptr_t at_end(struct map_node *node, unsigned flip, bool strictly)
     return link || flip ? link : next_byte(node, 0, flip);
 }
 
-/* Takes a step down from *link. *beside is the last link passed on the side that is searched. */
+/* Takes a step down from *link. `*beside` is the last link passed on the side that is searched. */
 static enum map_way step_down(uintptr_t *link, uintptr_t *beside, const struct map_key *key,
                               size_t *at, unsigned flip, bool strictly)
 {

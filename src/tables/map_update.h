@@ -31,7 +31,7 @@ struct map_update {
     bool replacing;   /* an object with the key is replaced */
     bool untidy;      /* the node that lost a link may be tidied */
 
-    bool allocated; /* spare nodes may be left */
+    bool allocated; /* spare nodes may remain */
     unsigned gone_count;
     struct map_node *gone[MAP_GONE_MOST]; /* unlinked one by one */
     struct map_node *gone_line; /* unlinked together: each is the only link of the one before */

@@ -6,7 +6,7 @@
  *
  * A node of the trail may be gone by the time the walk comes back. This does no harm. Keys that are
  * there during the whole walk are in the node, as they were when it was unlinked, and the walk need
- * not find any others. So when a node has nothing left, the walk goes on in the node above.
+ * not find any others. So when a node has nothing remaining, the walk goes on in the node above.
  */
 #include "tables/map.h"
 #include "tables/map_read.h"
@@ -48,7 +48,7 @@ static void map_walk_push(struct trail *trail, struct map_node *node, unsigned f
 /*
  * Takes objects from a node up to the first link that leads to another node, and returns this link.
  * Returns 0 if there is none, or if the walk has enough. A set of bytes gives the order of the
- * slots of a list. A slot that was added after `used` was loaded is left out, because the key was
+ * slots of a list. A slot that was added after `used` was loaded is skipped, because the key was
  * added during the walk.
  */
 static uintptr_t take_from_list(struct prudence_map_walk *walk, struct step *step)
@@ -108,7 +108,7 @@ static uintptr_t take_from(struct prudence_map_walk *walk, struct step *step)
     return step->node->kind < MAP_NINETY ? take_from_list(walk, step) : take_from_table(walk, step);
 }
 
-/* Follows the trail until the walk has enough or no objects are left. */
+/* Follows the trail until the walk has enough or no objects remain. */
 static void follow(struct trail *trail)
 {
     while (trail->count && trail->walk->count < PRUDENCE_MAP_WALK) {

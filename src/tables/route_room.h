@@ -39,7 +39,7 @@ bool route_room_fits(const struct route_table *table, const struct route_room *r
 /* Without the lock, after an update: allocates spare nodes of the sizes that the update used. */
 void route_room_restock(struct route_table *table, const struct route_room *room);
 
-/* Return the bytes of the spare nodes; free them when nobody uses the table any more. */
+/* Return the bytes of the spare nodes; free them when no thread uses the table any more. */
 size_t route_room_spare_bytes(const struct route_table *table);
 void route_room_free_spares(struct route_table *table);
 

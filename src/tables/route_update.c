@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Updates of routes. routes.h says which words an update stores to, in which order, and why readers
- * are right meanwhile. */
+ * are right in between. */
 #include <errno.h>
 
 #include <prudence/prudence.h>
@@ -23,7 +23,7 @@ struct place {
     /*
      * For a removal: the nodes after number `stays` go. That node loses a word, so another node
      * takes its place. But if `left` is not 0, that node goes as well, and this edge, to all that
-     * is left below, takes its place.
+     * remains below, takes its place.
      */
     unsigned stays;
     uint64_t left;

@@ -44,7 +44,7 @@
  *
  * Locks. `lock` serializes updates. No thread holds it while allocating memory or deferring a node,
  * because both may wait for readers. An update first finds out how much memory it needs. It takes
- * spare nodes (route_room.c), or allocates without the lock and looks again. Fork takes the lock
+ * spare nodes (route_room.c), or allocates without the lock and checks again. Fork takes the lock
  * (fork.c), so a child never has half an update.
  */
 #ifndef TABLES_ROUTES_H
@@ -88,7 +88,7 @@ static inline struct route_table *route_table_of(const struct prudence_routes *p
     return (struct route_table *)public;
 }
 
-/* Tell ThreadSanitizer that a value is about to be in the table, or was found there, before the
+/* Inform ThreadSanitizer that a value is about to be in the table, or was found there, before the
  * program gets the value. (The lock covers values that updates find.) */
 static inline void route_tell_added(const struct route_table *table, uintptr_t value)
 {
@@ -113,7 +113,7 @@ static inline unsigned route_level_of(unsigned length)
 }
 
 /*
- * In a trie of IPv6, most nodes would have one child and nothing else. Those nodes are left out,
+ * In a trie of IPv6, most nodes would have one child and nothing else. Those nodes are skipped,
  * and the node below hangs on the node above (an edge, see route_node.h). Two kinds of levels still
  * have a node on every way: all levels of indexes, whose words lead to nodes of one level, and one
  * in the middle, so that no edge has more bits than fit in a word.

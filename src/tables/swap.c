@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hot swap with a transfer of state (<prudence/swap.h>). The thread that took the old object out is
- * the only one that has it, once the readers that found it before have left. Until that thread puts
- * an object back, the handle is empty, which tells other threads that a transfer is under way. So
- * no lock is needed, and nobody waits for anything but readers.
+ * the only one that has it, once the readers that found it before have ended. Until that thread
+ * puts an object back, the handle is empty, which shows other threads that a transfer is under way.
+ * So no lock is needed, and no thread waits for anything but readers.
  */
 #include <prudence/swap.h>
 
@@ -18,7 +18,7 @@
 #include "tables/waiting.h"
 
 /* Puts the object in an empty handle. Release: readers see the transferred state. ThreadSanitizer
- * is told, because this is not the program's code. */
+ * is notified, because this is not the program's code. */
 static bool put_in(struct prudence_swap *handle, void *object)
 {
     void *none = NULL;

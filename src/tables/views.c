@@ -55,8 +55,8 @@ static bool is_first(const struct views *views, uintptr_t view)
 }
 
 /*
- * Takes the first array if nobody has it, and no reader. Acquire: the readers' section ended before
- * the state was FIRST_FREE, or before the cookie's grace period did.
+ * Takes the first array if no thread has it, and no reader. Acquire: the readers' section ended
+ * before the state was FIRST_FREE, or before the cookie's grace period did.
  */
 static bool take_first(struct views *views)
 {

@@ -4,7 +4,7 @@
  * has two caches for arrays in its domain, so that a replaced array waits for the structure's
  * readers and counts as latent: `small` has the smallest arrays, and each array in `pages` has
  * separate pages. The *first* array, one of the smallest, lies in the structure's own memory, so
- * that a small structure needs no cache. It is used again when its readers have left.
+ * that a small structure needs no cache. It is used again when its readers have ended.
  *
  * A structure names an array and the size in one word, the *view*: the address and, in the lowest
  * bits, the order (the logarithm of the number of words). A reader takes both in one load, so they
@@ -41,7 +41,7 @@ bool views_make(struct views *views, const char *name, struct prudence_domain *d
 /*
  * Returns whether the public function of this name, called from `caller`, may destroy the
  * structure: 0; EDEADLK, with a report, inside a section; or EBUSY in a handler of pthread_atfork.
- * After a 0, and once no array is left, views_unmake waits for the deferred arrays and cannot fail.
+ * After a 0, and once no array remains, views_unmake waits for the deferred arrays and cannot fail.
  */
 int views_may_end(const struct views *views, const char *what, void *caller);
 void views_unmake(const struct views *views);
@@ -60,7 +60,7 @@ size_t views_bytes(const struct views *views, uintptr_t view);
 /*
  * An array that was replaced inside a section, where a deferral may not wait. While latent_limit
  * has no room for this array, the structure keeps it and replaces no other, until there is room or
- * the array's readers have left. (Other threads may take the room between the check and the
+ * the array's readers have ended. (Other threads may take the room between the check and the
  * deferral. That overruns the limit once, and no other array goes before there is room again.)
  */
 struct views_left {
@@ -74,7 +74,7 @@ bool views_is_unread(const struct views *views, const struct views_left *left);
 
 uint64_t views_latent_bytes(const struct views *views);
 
-/* Pushes a grace period on and frees the arrays whose readers have left. Returns whether at least
+/* Pushes a grace period on and frees the arrays whose readers have ended. Returns whether at least
  * `bytes` bytes of arrays still wait for readers. Called with no lock held. */
 bool views_wait(const struct views *views, uint64_t bytes);
 

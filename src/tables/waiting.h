@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells functions of tables whether they may wait for readers, as destroying a cache does. */
+/* Says to functions of tables whether they may wait for readers, as destroying a cache does. */
 #ifndef TABLES_WAITING_H
 #define TABLES_WAITING_H
 

@@ -4,15 +4,15 @@
  * finds every table whole and may update it.
  *
  * Writers that lock parts of a table by bits (buckets) take the lock and then check whether a fork
- * has stopped all writers. Fork sets `writers_stopped`, then looks at every lock of every table,
+ * has stopped all writers. Fork sets `writers_stopped`, then reads every lock of every table,
  * and waits until each is free. The writer's compare-and-swap and check are seq-cst, and a full
  * fence follows fork's store, so at least one side sees the other. A writer that sees the fork has
  * changed nothing yet; the writer unlocks and waits. A child that was copied in between has the
  * lock but not the thread that holds it, so the child clears all such locks (tables/fork.c).
  *
- * Writers that lock nodes of an ordered map, which has too many nodes to look at, are counted in
+ * Writers that lock nodes of an ordered map, which has too many nodes to read, are counted in
  * the map before they lock the first. The same argument holds with the count in place of the lock:
- * fork looks at the counts, and a child clears them (map_writers.h).
+ * fork checks the counts, and a child clears them (map_writers.h).
  *
  * A writer checks only when it holds nothing. One that holds a lock takes further locks without a
  * check. Fork, which waits for the first lock, finds the others later in its order, or they are

@@ -7,7 +7,7 @@
  * come first, so that a short-term object freed by hand is reported before anything else happens to
  * the object. Profile comes before guard, which serves only allocations that were not sampled.
  * Check comes before all extensions that act on an object that may have been freed before. Red
- * zones come after instruments, which look at a new object before anything is written there.
+ * zones come after instruments, which read a new object before anything is written there.
  * Shuffle and quarantine come last, because to all others a resting object is free. A cache that
  * one of these wants is never cold, except for instruments without red zones.
  */
@@ -71,9 +71,9 @@ COLD static void extensions_flush_all(void)
     shuffle_flush_all();
 }
 
-/* ThreadSanitizer and zeroing know the objects of common slabs as well. Tools that look for leaks
- * do not, and only they tell the library's own objects (CACHE_OWN) from others. Red zones would
- * move the objects off the alignment that the size of a common cache gives. */
+/* ThreadSanitizer and zeroing know the objects of common slabs as well. Tools that search for leaks
+ * do not, and only they distinguish the library's own objects (CACHE_OWN) from others. Red zones
+ * would move the objects off the alignment that the size of a common cache gives. */
 const struct heap_upcalls heap_upcalls = {
     .of_cold = EXTENSION_BIT(INSTRUMENTS_EXTENSION),
     .flush = extensions_flush_all,

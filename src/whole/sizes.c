@@ -38,7 +38,7 @@ static const struct size {
     const char *type;
     size_t bytes, alignment;
 } sizes[] = {
-    /* embedded in objects, or kept beside them */
+    /* embedded in objects, or kept next to them */
     TYPE(prudence_gp_full_t),
     TYPE(prudence_gp_t),
     STRUCTURE(prudence_hazard),

@@ -14,7 +14,7 @@ LARGE = {"ideal": (2.4, 1.2), "rcu": (2.3, 0.9), "rcu100": (2.3, 0.8), "rcu10": 
 
 
 def of_2004(name, buckets, threads, share):
-    """About what the thesis' figures show."""
+    """Returns costs close to the thesis' figures."""
     search, update = (SMALL if buckets == 32 else LARGE)[name]
     if threads == 1 and name in ("global", "globalrw"):
         search = 3.0
@@ -26,7 +26,7 @@ def of_2004(name, buckets, threads, share):
 
 
 def document(rate=of_2004, cpus=4, repeats=5):
-    """`rate`: of a case, in a microsecond; one with a fifth argument is told the repeat."""
+    """`rate`: of a case, in a microsecond; one with a fifth argument gets the repeat."""
     machine = invented_machine.document(cpus, 1)
     takes = rate.__code__.co_argcount
     rows = []

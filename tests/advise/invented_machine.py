@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A calibration of a machine that does not exist: 2 nodes of 4 CPUs, round numbers, so that tests know what follows."""
+"""A calibration of a machine that does not exist: 2 nodes of 4 CPUs, round numbers, so that tests know the results."""
 
 NANOSECONDS = {
     "instruction": 0.25, "clock": 20, "atomic_increment": 5, "cmpxchg_increment": 5, "fence": 5, "membarrier": 300,

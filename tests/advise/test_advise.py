@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (it measures; test_errors.py looks at what it refuses)
+# ctest: long (it measures; test_errors.py reads what it refuses)
 # ctest: cost 25
-"""prudence-advise as a user runs it: each command, what it refuses, and the installed program.
+"""prudence-advise as a user runs it: each command, refusals, and the installed program.
 
 Answers and refusals are made in this process, because Python and numpy take longer to start than to answer. PRUDENCE_MODELS=deep (make
 test-long) also draws the pages, which takes most of a minute of CPU time; else their figures are made and not drawn. Nothing here has a
@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
                               check=False)
 
     def advise(self, *arguments):
-        """The same in this process."""
+        """Runs it in this process."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), mock.patch.dict(os.environ, self.environment()):
             try:
@@ -136,7 +136,7 @@ class Advice(Case):
             self.assertEqual("mark obsolete objects" in " ".join(row["reasons"]), row["name"] in ("rcu", "hazard"))
 
     def test_a_reader_that_stays(self):
-        """RCU is left out as soon as what it keeps is more than latent_limit; then hazard pointers are advised, and not before."""
+        """RCU is skipped as soon as it keeps more than latent_limit; then hazard pointers are advised, and not before."""
         rate = next(row for row in self.answer("--between=0")["ranking"] if row["name"] == "rcu")["operations_per_second"]["median"]
         fills = 1e9 * (32 << 20) / (rate * 0.02 * 64)  # ns
         for stays, choice in ((0, "rcu"), (0.99 * fills, "rcu"), (1.01 * fills, "hazard")):
@@ -248,7 +248,7 @@ class Calibrate(Case):
             self.assertGreater(cost["min"], 0, name)
         shown = self.advise("calibrate", "--show", "--json")
         self.assertEqual(json.loads(shown.stdout), document)
-        # Advice uses what is kept, and does not measure again.
+        # Advice uses the kept check, and does not measure again.
         before = kept.stat().st_mtime_ns
         done = self.advise(*LOAD)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -310,7 +310,7 @@ class Check(Case):
                 self.assertEqual(row["beside_reader"]["bytes"], 64 * row["beside_reader"]["waiting"])
 
     def kept_after(self, others, *arguments):
-        """The checks in the calibration after one that found what the model says, half of it for brlock."""
+        """The checks in the calibration after one that found the model's rates, half of it for brlock."""
         kept = self.folder / "cache/prudence/calibration.json"
         machine.save(self.of_this_machine(), kept)
         rows = [{"name": "rcu", "measured": 1e6}, {"name": "brlock", "measured": 5e5}]
@@ -325,7 +325,7 @@ class Check(Case):
         self.assertEqual(mechanisms.Load(**checks[0]["load"]).updates, 0.1)
         answer = json.loads(self.advise("--threads=2", "--updates=2%", "--json").stdout)
         self.assertEqual(answer["model_error"]["here"], True)
-        # It outlives a calibration of the same machine, and not one of another.
+        # The check outlives a calibration of the same machine, and not one of another.
         with mock.patch.object(machine, "measure", return_value=self.of_this_machine()):
             self.assertEqual(self.advise("calibrate").returncode, 0)
         kept = self.folder / "cache/prudence/calibration.json"
@@ -350,7 +350,7 @@ class Check(Case):
     def test_as_a_table(self):
         said = self.check("--size=3", "--updates=1", "--live=1")
         self.assertIn("RCU with Prudence", said)
-        self.assertEqual(said.count("Beside a reader that stayed for the whole run: "), 2)
+        self.assertEqual(said.count("With a reader that stayed for the whole run: "), 2)
         self.assertIn("Rank correlation", said)
 
     def sections(self, *arguments):
@@ -367,7 +367,7 @@ class Check(Case):
         self.assertLess(self.sections("--lookup=100000", "--between=100000", "--seconds=0.02"), 1.3 * 5000)
 
     def test_a_run_that_is_shorter_than_a_section(self):
-        """100 sections a second; what was done before the measurement does not count, and one is waited for."""
+        """100 sections a second; earlier work does not count, and one is waited for."""
         self.assertLess(self.sections("--threads=2", "--lookup=10000000", "--seconds=0.00001"), 2.6 * 100)
 
     def test_refusals(self):
@@ -559,7 +559,7 @@ class Record(Case):
         table = self.of_kind(answer, "rwlock", 30000)
         self.assertEqual((table["locks"], table["threads"], table["updates"]), (1, 3, 0.01))
         self.assertIn("use_table", table["place"])
-        # One that is asked for by trylock may be busy. Destroyed locks, though at one address, are all of one place.
+        # A lock that is asked for by trylock may be busy. Destroyed locks, though at one address, are all of one place.
         buckets = [row for row in answer["locks"] if row["locks"] == 16]
         self.assertTrue(len(buckets) == 1 and 0 < buckets[0]["acquisitions"] <= 30000)
         own = self.of_kind(answer, "mutex", 100)
@@ -578,7 +578,7 @@ class Record(Case):
         self.record("fail", status=7)
 
     def test_a_program_that_dies_leaves_no_record(self):
-        self.assertIn("left no record", self.record("abort", status=1))
+        self.assertIn("wrote no record", self.record("abort", status=1))
 
     def test_text_goes_beside_the_programs_output(self):
         done = self.run_program("--record", f"--calibration={self.machine}", self.program)

@@ -35,7 +35,7 @@ examples = settings(max_examples=400 if DEEP else 25, deadline=None, database=No
 
 
 def machine_of(cpus):
-    """The invented one with so many CPUs, and with the futex calls of a contended mutex: 900 ns for each that finds it taken."""
+    """The invented one with this many CPUs, and with the futex calls of a contended mutex: 900 ns for each that finds it taken."""
     document = invented_machine.document()
     document["costs"] |= {"futex_wait": invented_machine.spread(300.0), "futex_wake": invented_machine.spread(300.0)}
     return machine.Machine(document, cpus=cpus, nodes=1 if cpus == 1 else 2)
@@ -64,7 +64,7 @@ def most(name, on, load):
     turn, places = in_turns(name, on, load)
     reading, updating = (1 - load.updates) * load.reading, load.updates * load.updating
     found = [active / (load.between + reading + updating), places / turn if turn else math.inf]
-    if name in ("rwlock", "brlock", "seqlock"):  # while one updates, nobody reads
+    if name in ("rwlock", "brlock", "seqlock"):  # while one updates, no thread reads
         found.append(active / (reading + active * updating))
     return min(found)
 
@@ -102,7 +102,7 @@ class Capacity(unittest.TestCase):
             self.memory_is_bounded(name, on, load, cost)
 
     def memory_is_bounded(self, name, on, load, cost):
-        """Locks are of a known number; under RCU and hazard pointers `latent_limit` bounds what waits."""
+        """Locks are of a known number; under RCU and hazard pointers `latent_limit` bounds the waiting objects."""
         threads = load.threads
         bound = {"mutex": 64, "spinlock": 64, "rwlock": 64, "seqlock": 128, "brlock": 64 * (max(on.cpus, threads) + 1),
                  "buckets": 64 * load.buckets, "rcu": 64 * threads + (load.latent_limit or math.inf),
@@ -119,13 +119,13 @@ class Capacity(unittest.TestCase):
             self.assertGreaterEqual(large * 1.01, small, name)
 
     def test_rare_updates_that_take_as_long_as_all_reading(self):
-        """While one updates nobody reads, and the CPUs have no more than the rest of the time for it."""
+        """While one updates no thread reads, and the CPUs have no more than the rest of the time for it."""
         for threads in (2, 4, 8):
             for name in BY_NAME:
                 self.below(name, machine_of(8), Load(threads=threads, updates=0.01, lookup=1e3, update=1e5, between=0.0))
 
     def test_a_mutex_at_8_and_64_cpus(self):
-        """One lock that is held for 101 ns and costs a line and 12 ns: no more than 6.9 and 6.2 million sections a second."""
+        """A lock that is held for 101 ns and costs a line and 12 ns: no more than 6.9 and 6.2 million sections a second."""
         for cpus in (8, 64, 256):
             on = machine_of(cpus)
             for between in (0.0, 1000.0):
@@ -134,7 +134,7 @@ class Capacity(unittest.TestCase):
                 self.assertLess(evaluated("mutex", on, load)[0], alone)
 
     def test_the_hash_table(self):
-        """One lock for all carries one operation at a time, which takes no less than the table's own time."""
+        """A lock for all carries one operation at a time, which takes no less than the table's own time."""
         table = hashes.Table(32, 10.0, 8.0)
         for cpus in CPUS:
             on = machine_of(cpus)
@@ -146,7 +146,7 @@ class Capacity(unittest.TestCase):
                     self.assertLessEqual(rate * share * 8, ROUNDING, name)
 
     def test_what_latent_limit_lets_through(self):
-        """32 objects may wait, and a grace period lasts as long as a reader that is always there: 1 ms, of which half is left."""
+        """32 objects may wait, and a grace period lasts as long as a reader that is always there: 1 ms, of which half remains."""
         on = machine_of(256)
         load = Load(threads=256, updates=0.9, lookup=1e6, between=0.0, size=32768, buckets=1 << 20, latent_limit=1 << 20)
         free, _ = self.below("rcu", on, replace(load, latent_limit=0))
@@ -165,7 +165,7 @@ class Sense(unittest.TestCase):
             self.assertGreaterEqual(few * 1.001, many, name)
 
     def test_more_customers_never_do_less(self):
-        """Where costs stay what they are, another thread adds to the rate or waits."""
+        """If costs stay the same, another thread adds to the rate or waits."""
         on = machine_of(256)
         for name in BY_NAME:
             load = replace(BACK_TO_BACK, threads=256)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What was measured lies in the interval that is printed, and a cause is printed only if something bears it."""
+"""The measurement lies in the interval that is printed, and a cause is printed only if something bears it."""
 
 import copy
 import sys
@@ -120,12 +120,12 @@ class Intervals(unittest.TestCase):
 class Reasons(unittest.TestCase):
     def test_how_far_the_model_is_off_is_told_if_it_was_measured_here(self):
         said = rows_of(checked({"mutex": 0.5, "rcu": 1.0}))
-        self.assertIn("measured here: 0.5 to 1 times what the model says", said["mutex"]["reasons"])
+        self.assertIn("measured here: 0.5 to 1 times the value of the model", said["mutex"]["reasons"])
         for rows, name in ((said, "rcu"), (rows_of(checked({"rcu": 0.5})), "hazard"), (rows_of(invented_machine.document()), "mutex")):
             self.assertNotIn("measured here", " ".join(rows[name]["reasons"]))
 
     def test_threads_without_a_cpu_are_a_cause_where_there_are_some(self):
-        words = "threads lose their CPU while others spin for what they hold"
+        words = "threads lose their CPU while others spin for a lock that they hold"
         few, many = (rows_of(invented_machine.document(), replace(LOAD, threads=threads)) for threads in (8, 64))
         for name in few:
             self.assertNotIn(words, few[name]["reasons"])
@@ -134,7 +134,7 @@ class Reasons(unittest.TestCase):
     def test_readers_repeat_only_where_updates_disturb_them(self):
         for share, repeat in ((1e-5, False), (0.3, True), (1.0, False)):
             said = rows_of(invented_machine.document(), replace(LOAD, updates=share))["seqlock"]["reasons"]
-            self.assertEqual("readers repeat what an update came into" in " ".join(said), repeat, share)
+            self.assertEqual("readers repeat reads that met an update" in " ".join(said), repeat, share)
 
     def test_a_lead_within_the_error_is_no_promise(self):
         sure = checked(dict.fromkeys(("rcu", "spinlock", "rwlock"), 1.0))
@@ -151,7 +151,7 @@ class Reasons(unittest.TestCase):
 
 
 class Measured(unittest.TestCase):
-    """The model beside what was measured on the machine of ADR 68; glibc's reader-writer lock and brlock are known to be off."""
+    """The model compared with measurements on the machine of ADR 68; glibc's reader-writer lock and brlock are known to be off."""
 
     def test_each_rate_is_within_a_factor_of_three(self):
         document = errors.reference()

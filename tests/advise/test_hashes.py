@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (it measures each table)
-"""The hash table of the thesis: the model by numbers that are known, and verdicts on its findings from invented data."""
+"""The hash table of the thesis: the model by numbers that are known, and verdicts on findings from invented data."""
 
 import sys
 import tempfile
@@ -24,7 +24,7 @@ TABLE = Table(32, 10.0, 8.0)
 
 
 def machine_of_2004():
-    """Table 2.1, of four CPUs; what it lacks is taken from its atomic operations."""
+    """Table 2.1, of four CPUs; missing costs are taken from its atomic operations."""
     document = invented_machine.document(4, 1)
     ns = {"instruction": 0.7, "atomic_increment": 58.2, "cmpxchg_increment": 107.3, "spinlock": 163.7, "read_transfer": 360.9,
           "load_l2": 12.9, "load_memory": 162.4, "reader_free": 1.4, "reader_fenced": 58.2}
@@ -53,7 +53,7 @@ class Lines(unittest.TestCase):
         near = invented_machine.NEAR
         # Searches alone change nothing; where each visit changes the line, every second one finds the other's.
         self.assertEqual([float(one) for one in lines.searched[:, 0]], [0, near / 2])
-        # Of a removal every second line is with the other CPU, for a transfer after a read (130); an addition pays nothing.
+        # In a removal every second line is with the other CPU, for a transfer after a read (130); an addition pays nothing.
         self.assertEqual(float(lines.updated[0]), 130 / 2 / 2)
         # The lock's line: every second one, and once for each pair.
         self.assertEqual([float(one) for one in lines.lock[:, 0]], [near / 2, near / 4])
@@ -80,7 +80,7 @@ class Lines(unittest.TestCase):
             self.assertAlmostEqual(elsewhere / visits / at_random, float(hashes.apart(lost, active, buckets)), delta=0.03)
 
     def test_a_lock_is_lost_where_it_is_free_at_the_look_and_at_the_swap(self):
-        """60 ns a transfer, free for 6: a look in ten sees it; a swap then succeeds as often as it is free."""
+        """60 ns a transfer, free for 6: a check in ten sees it; a swap then succeeds as often as it is free."""
         lines = hashes.Lines(0.0, 0.0, 0.0)
         for closed, lost in ((0.0, 0.1), (6.0, 0.05), (54.0, 0.01)):
             found = hashes.contended(HERE, TABLE, 0.0, 2, lines, 6.0, lambda load: closed)
@@ -160,7 +160,7 @@ class Waiting(unittest.TestCase):
             return float(mechanisms.evaluate(mechanisms.BY_NAME[name], here, Load(**given))[0][0])
         self.assertTrue(1.2 < rate("spinlock") / rate("mutex") < 2.5)
         self.assertAlmostEqual(rate("spinlock", between=1e9) / rate("mutex", between=1e9), 1, 3)
-        # Alone it asks nobody: 12 ns beside 6.
+        # Alone it asks no thread: 12 ns compared with 6.
         self.assertAlmostEqual(1 / rate("mutex", threads=1) - 1 / rate("spinlock", threads=1), 6)
         self.assertGreater(rate("mutex"), 1 / (2 * 1100))
 
@@ -324,7 +324,7 @@ class Memory(unittest.TestCase):
         self.assertGreater(float(rows[0]["model"]), 0)
 
     def test_without_searches_only_open_batches_wait(self):
-        """About half a batch on each of the four CPUs: as soon as one is full, no reader is in the way."""
+        """About half a batch on each of the four CPUs: as soon as one is full, no reader is blocking."""
         model = [float(row["model"]) for row in hash_report.memory(Measured(invented_hashes.document()), HERE)[:3]]
         self.assertAlmostEqual(model[2], 4 * 256 / 2, delta=100)
         self.assertGreater(model[1], 1.5 * model[2])

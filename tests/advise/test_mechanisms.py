@@ -33,7 +33,7 @@ def rate(name, load, on=HERE):
 
 
 def overhead(name, load):
-    """What a section pays beyond its work."""
+    """Returns the cost of a section beyond the work."""
     cycle = mechanisms.active_cpus(HERE, load) / rate(name, load)
     return cycle - load.between - load.reading - load.updates * load.update
 
@@ -69,11 +69,11 @@ class Queues(unittest.TestCase):
 
 
 class LowContention(unittest.TestCase):
-    """Where sections are far apart the costs are those of the thesis, with this machine's latencies."""
+    """If sections are far apart the costs are those of the thesis, with this machine's latencies."""
 
     def test_spinlock_is_7_1(self):
         t = model.Latencies(HERE["spinlock"][0] / 2, invented_machine.NEAR, invented_machine.FAR)
-        # 7.1 counts a fast access beside a transfer only where the CPU had the line itself.
+        # 7.1 counts a fast access in addition to a transfer only where the CPU had the line itself.
         self.assertAlmostEqual(overhead("spinlock", QUIET), model.spinlock(2, 4, t), delta=t.fast)
 
     def test_brlock_readers_are_7_6(self):

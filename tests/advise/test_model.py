@@ -142,7 +142,7 @@ class Derivations(unittest.TestCase):
 
 
 class Limits(unittest.TestCase):
-    """What the text says of large and small values."""
+    """The statements of the text about large and small values."""
 
     def test_spinlock_tends_to_the_slow_latency(self):
         without_fast = Latencies(0, 0, 12.6)

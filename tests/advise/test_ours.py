@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The model of our own grace periods: against what the library counts and decides, simulation, and its limits."""
+"""The model of our own grace periods: against what the library counts and decides, simulation, and limits."""
 
 import re
 import sys
@@ -117,11 +117,11 @@ class Limits(unittest.TestCase):
     def test_readers_that_enter_often_are_asked(self):
         self.assertTrue(ours.are_asked(1, 1000.0) and ours.are_asked(32, 100000.0))
         self.assertFalse(ours.are_asked(1, 20000.0) or ours.are_asked(33, 1.0) or ours.are_asked(0, 1.0))
-        # A writer's pairs beside a busy reader: then it is two batches and a half, instead of 16,384 objects.
+        # A writer's pairs with a busy reader: then it is two batches and a half, instead of 16,384 objects.
         self.assertLess(ours.objects_in_flight(0.1, 10.0, 1, 1, 64, COSTS, asked=True), 1500)
 
     def test_half_a_batch_is_open_without_readers(self):
-        """As prudence-trial counted with one thread: 129 objects in the median."""
+        """Compares with a count of prudence-trial with one thread: 129 objects in the median."""
         self.assertAlmostEqual(ours.objects_in_flight(1e-3, 10.0, 1, 0, 64, COSTS), 128, 0)
 
     def test_little_memory_without_readers(self):

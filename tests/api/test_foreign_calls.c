@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library calls the program's functions with nothing held: no lock, and no CPU's caches. The
- * test calls each kind of function that the interface takes, in one process for each way of looking
- * for bugs; each function checks that its thread holds nothing, takes the library's locks, and
- * allocates. (Debug builds stop at any violation: os_foreign_call.) The test fails if a kind of
+ * test calls each kind of function that the interface takes, in one process for each way of
+ * checking for bugs; each function checks that its thread holds nothing, takes the library's locks,
+ * and allocates. (Debug builds stop at any violation: os_foreign_call.) The test fails if a kind of
  * function was never called.
  */
 #define _GNU_SOURCE

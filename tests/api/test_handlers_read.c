@@ -235,7 +235,7 @@ static bool grace_period_ends(struct prudence_domain *domain)
     return false;
 }
 
-/* Nobody is inside, and the thread that ended has left no slot. */
+/* No thread is inside, and the thread that ended has no slot. */
 void handler_steps_check(void)
 {
     struct prudence_domain *const used[] = {

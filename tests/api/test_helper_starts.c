@@ -6,7 +6,8 @@
  *
  * This program has its own pthread_create, which counts and passes the call on.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with other
+ * threads)
  */
 #define _GNU_SOURCE
 

@@ -5,8 +5,8 @@
  * priority kept them waiting for up to seconds here, even when it owned nothing of the library's,
  * because a page fault is enough to hold the lock of the address space.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
- * ctest: alone (measures how long a fork takes beside a busy helper)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with other
+ * threads) ctest: alone (measures how long a fork takes with a busy helper)
  */
 #define _GNU_SOURCE
 

@@ -112,7 +112,7 @@ static struct found look_for(const char *wanted)
     return found;
 }
 
-/* Looks until all are as expected, or the alarm ends the test. A thread names itself, then sets
+/* Checks until all are as expected, or the alarm ends the test. A thread names itself, then sets
  * its nice value, and is checked only when it works. */
 static struct found wait_for(const char *name, unsigned threads)
 {

@@ -136,7 +136,7 @@ TEST(quiescent_states_are_asked_for)
     assert_child_result(&result);
     assert_true(child_said(&result, "thread 'stays-online' (tid "));
     assert_true(
-        child_said(&result, ") has announced no quiescent state in domain 'reported', in the way"));
+        child_said(&result, ") has announced no quiescent state in domain 'reported', blocking"));
     assert_true(child_said(&result, "should do so more often"));
     assert_false(child_said(&result, "inside a read-side critical section"));
 }

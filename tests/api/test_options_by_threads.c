@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several threads call prudence_option_set at once. Each setting is atomic beside itself, other
- * options, a fork, and a fork in a handler that has interrupted it. A signal handler never chains
- * to itself. When the process ends, setting an option does not bring back anything that has ended.
+ * Several threads call prudence_option_set at once. Each setting is atomic with respect to itself,
+ * other options, a fork, and a fork in a handler that has interrupted it. A signal handler never
+ * chains to itself. When the process ends, setting an option does not bring back anything that has
+ * ended.
  *
  * This program has its own sigaction. In a thread that is to stop there it waits until another
- * thread can get no further, so no order is left to chance.
+ * thread can get no further, so no order depends on chance.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with other
+ * threads)
  */
 #define _GNU_SOURCE
 

@@ -77,8 +77,8 @@ TEST(several_are_read)
     expect("background=1 preflush=1");
 }
 
-/* Only the permanent helper pre-flushes, besides other work. The order of these options does not
- * matter. */
+/* Only the permanent helper pre-flushes, in addition to other work. The order of these options does
+ * not matter. */
 TEST(pre_flush_is_on_with_the_helper)
 {
     run_with("background=1,preflush=0");

@@ -2,7 +2,8 @@
 /*
  * The library works before main, after exit, across exec, and in threads that end.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with other
+ * threads)
  */
 #define _GNU_SOURCE
 

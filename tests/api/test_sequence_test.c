@@ -66,7 +66,7 @@ TEST(a_right_kernel_restarts)
     assert_int_equal(errno, EDOM);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     assert_memory_equal(&before, &after, 8);         /* the kernel's part of the set */
-    assert_int_equal(waitpid(-1, NULL, __WALL), -1); /* no helper is left */
+    assert_int_equal(waitpid(-1, NULL, __WALL), -1); /* no helper remains */
     assert_int_equal(errno, ECHILD);
 }
 

@@ -177,7 +177,7 @@ TEST(the_walk_goes_on_behind_a_worker_that_is_freed)
     call_rcu_data_free(b.data);
 }
 
-/* The same at random times: in each round another thread frees the worker beside the barrier. */
+/* The same at random times: in each round another thread frees the worker during the barrier. */
 TEST(at_any_moment)
 {
     static struct rcu_head heads[8];

@@ -480,7 +480,7 @@ static bool any_node(const struct prudence_hash_node *node, const void *unused)
     return true;
 }
 
-/* Inserts and removes two objects beside a resize, which defers an array. */
+/* Inserts and removes two objects during a resize, which defers an array. */
 static struct prudence_hash *used_hash(void)
 {
     struct prudence_hash *table = prudence_hash_create("used", NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // prudence::cache<T>: every object that was made is destroyed exactly once, when its readers have
-// left, whatever owns it, and also if its constructor throws.
+// ended, whatever owns it, and also if its constructor throws.
 #include <array>
 #include <atomic>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Containers of the standard library and of Boost (Debian: libboost-dev) do on prudence::allocator what
-// they promise on any: small tests, of all containers of a kind alike.
+// Containers of the standard library and of Boost (Debian: libboost-dev) do on prudence::allocator
+// what they promise on any: small tests, of all containers of a kind alike.
 #include <atomic>
 #include <cstddef>
 #include <deque>
@@ -49,7 +49,7 @@ template <class T> using on_prudence = prudence::allocator<T>;
 
 std::atomic<int> alive; // destructors of a cache run on its worker, too
 
-// A number that throws when the 13th is copied, if it is told to.
+// A number that throws when the 13th is copied, if it is asked to.
 struct number {
     number(int n = 0) : value(n) // NOLINT: as a number
     {

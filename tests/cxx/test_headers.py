@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (each header is compiled in four languages; the tests of C++ include them all)
-"""The headers of C++ compile without a warning wherever users might compile them, and refuse what types can refuse."""
+"""The headers of C++ compile without a warning wherever users might compile them, and refuse all that types can refuse."""
 
 import itertools
 import os
@@ -75,7 +75,7 @@ std::size_t keep_all(prudence::hash_map<int, std::string> &numbers, prudence::ha
 WAYS = [("-std=c++17",), ("-std=c++20",), ("-std=c++2b",), ("-std=c++17", "-fno-exceptions"), ("-std=c++17", "-fno-rtti"),
         ("-std=c++17", "-fvisibility=hidden")]
 
-# What must not compile, and a part of the reason that the compiler gives.
+# Code that must not compile, and a part of the reason that the compiler gives.
 MISUSE = {
     "a domain is not copied": ("prudence::rcu_domain copy = prudence::rcu_default_domain();", "deleted"),
     "a domain is not made": ("prudence::rcu_domain own;", "private"),
@@ -95,7 +95,7 @@ MISUSE = {
         "derives"),
     "a deleter takes the object": ("struct d {}; void f(int *p) { prudence::rcu_retire(p, d()); }", "must be valid"),
     "a destructor that throws": ("struct t { ~t() noexcept(false); }; prudence::cache<t> *p = new prudence::cache<t>(\"t\");",
-                                 "nobody could catch"),
+                                 "could not be caught"),
     "an object that is too large for a cache": (
         "struct t { char bytes[32769]; }; prudence::cache<t> c(\"c\");", "32768 bytes at most"),
     "an element that is too large": (

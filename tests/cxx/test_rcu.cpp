@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // <prudence/rcu.hpp> against the words of C++26: what is retired ends once, after the regions that
-// were open, by its own deleter; and memory alone goes without a callback where nobody could tell.
+// were open, by its own deleter; and memory alone goes without a callback where no thread could
+// notice.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -108,7 +109,7 @@ class rcu : public testing::Test
         ended = 0;
     }
 
-    // Objects that wait at exit look like a leak: the library's memory is not searched for pointers.
+    // Objects that wait at exit seem a leak: the library's memory is not searched for pointers.
     void TearDown() override
     {
         prudence::rcu_barrier();

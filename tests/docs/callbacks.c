@@ -28,5 +28,5 @@ int main(void)
     route->socket = ends[1];
     prudence_call(&route->head, route_end); /* after it is unlinked */
     prudence_barrier();
-    return read(ends[0], ends, 1) != 0; /* nobody holds the other end */
+    return read(ends[0], ends, 1) != 0; /* no thread holds the other end */
 }

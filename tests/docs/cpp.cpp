@@ -39,7 +39,7 @@ struct session : rcu::rcu_obj_base<session> {
 
 void close_session(session *unlinked)
 {
-    unlinked->retire(); // ~session runs when its readers have left
+    unlinked->retire(); // ~session runs when its readers have ended
 }
 
 struct greeting : prudence::hazard_pointer_obj_base<greeting> {

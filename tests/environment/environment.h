@@ -18,7 +18,7 @@
 
 enum { RIGHT = 0, WRONG = 1, SKIPPED = 77 };
 
-/* The circumstance begins before the program's first allocation, after some allocations, or beside
+/* The circumstance begins before the program's first allocation, after some allocations, or with
  * other threads that have allocated and go on to do so. */
 enum moment { FIRST, USED, THREADS, MOMENTS };
 
@@ -30,7 +30,7 @@ struct circumstance {
     void (*leave)(void);             /* called instead of a return from main */
     bool before_exec;                /* entered before an exec, so only at the moment FIRST */
     bool after_first;                /* not before the first allocation, which starts the malloc */
-    bool alone;                      /* not beside other threads */
+    bool alone;                      /* not with other threads */
     bool no_more_threads;            /* afterwards the process cannot make threads */
     bool threads_gone;               /* afterwards the process has lost the other threads */
 };
@@ -51,7 +51,7 @@ void wrong(const char *what) __attribute__((noreturn));
 void *subject_alloc(size_t size);
 void *subject_realloc(void *block, size_t size);
 void subject_free(void *block);
-void subject_retire(void *block); /* other threads may still look at the block */
+void subject_retire(void *block); /* other threads may still read the block */
 void subject_read_begin(void);
 void subject_read_end(void);
 void subject_settle(void); /* waits until no block is deferred */

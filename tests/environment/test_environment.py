@@ -31,7 +31,7 @@ LIBRARY, INTERPOSER = BUILD / "libprudence-malloc.so", BUILD / "bin/libenvironme
 PATIENCE, LITTLE = 100, 5  # seconds; a cell takes some hundredths. Less for those that are known to hang
 SKIPPED = 77
 
-# The environment of the process: modes of rseq, sizes of pages, and what else changes paths.
+# The environment of the process: modes of rseq, sizes of pages, and other settings that change paths.
 MODES = {
     "": {}, "rseq=0": {"PRUDENCE_OPTIONS": "rseq=0"}, "tunable": {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}, "membarrier=0": {"PRUDENCE_OPTIONS": "membarrier=0"},
     "check=1": {"PRUDENCE_OPTIONS": "check=1"}, "hardened=1": {"PRUDENCE_OPTIONS": "hardened=1"}, "background=1": {"PRUDENCE_OPTIONS": "background=1"},
@@ -105,7 +105,7 @@ def pending():
 
 
 def judge(outcomes):
-    """Prints what is wrong. True: nothing is."""
+    """Prints the faults. Returns True if there are none."""
     failed = {cell: outcome for cell, outcome in outcomes.items() if outcome not in ("ok", "skipped")}
     expected, known = set(pending()), {cell.circumstance for cell in outcomes}
     wrong = [f"{' '.join(filter(None, cell))}: {outcome}" for cell, outcome in failed.items() if cell.circumstance not in expected]
@@ -123,7 +123,7 @@ def judge(outcomes):
 # ----------------------------------------------------------------------------------------- the page
 
 def merged(outcomes):
-    """Of the cells of one subject and circumstance."""
+    """Checks the cells of one subject and circumstance."""
     counts = collections.Counter(outcomes)
     if counts["ok"] == len(outcomes):
         return "right"

@@ -199,7 +199,7 @@ static struct block *resize(struct block *block, uint64_t *random)
     return block;
 }
 
-/* Looks at a block that other threads may retire at the same time. A plain malloc has no readers,
+/* Reads a block that other threads may retire at the same time. A plain malloc has no readers,
  * so there this thread takes the block and frees it. */
 static void look(unsigned place)
 {

@@ -4,7 +4,7 @@
  * knows every live block, and every block that was deferred in the read-side section that still
  * runs. The target checks contents (each block has a different pattern), alignment, that the usable
  * bytes of blocks do not overlap, that deferred blocks do not change before the section ends,
- * results and errno of calls, and at the end that no object is left.
+ * results and errno of calls, and at the end that no object remains.
  *
  * Memory is bounded by BLOCKS blocks and LIVE_MAX bytes. All larger sizes must fail; half of them
  * are close to sizes at which arithmetic wraps.
@@ -787,7 +787,7 @@ static void clean_up(void)
     prudence_trim();
     EXPECT(!prudence_stats(&stats), "no statistics");
     EXPECT(!stats.objects_live, "%llu objects are left", (unsigned long long)stats.objects_live);
-    EXPECT(!live, "%zu bytes are left in the model", live);
+    EXPECT(!live, "%zu bytes remain in the model", live);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * With check=1, a misuse report shows who called, who allocated the object, and who freed or
- * deferred it, even if its grace period is over or another thread was first. The test tells the
- * frames apart by the functions that contain them.
+ * deferred it, even if its grace period is over or another thread was first. The test distinguishes
+ * the frames by the functions that contain them.
  */
 #include <pthread.h>
 

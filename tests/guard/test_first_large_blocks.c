@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first large blocks of a process, without any option: accesses beside them and after their
+ * The first large blocks of a process, without any option: accesses next to them and after their
  * free fault, the report of a double free names the block, and readers of a deferred block are
  * undisturbed. Exactly `FIRST` blocks are guarded. A block that grows loses its margins. Statistics
  * stay right, nothing is lost when the system refuses, and under memory pressure all memory comes

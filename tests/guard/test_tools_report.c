@@ -8,7 +8,7 @@
  * the release build runs one bug of each kind, with PRUDENCE_MODELS=deep (make test-long) all; a
  * build with internal checks runs only programs without bugs.
  *
- * ctest: not-with undefined (Valgrind looks at builds without a sanitizer)
+ * ctest: not-with undefined (Valgrind reads builds without a sanitizer)
  * ctest: cost 35
  */
 #include <sys/wait.h>

@@ -93,7 +93,7 @@ static bool limits_addresses(void)
                 0) == MAP_FAILED;
 }
 
-/* Pages that mremap() left mapped, and that the program wrote to since, can be purged. */
+/* Pages that stay mapped after mremap(), and that the program wrote to since, can be purged. */
 static bool gives_back_what_mremap_left(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 64 * page;

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What a broadcast of lab/examples/chat.c costs a thread that is alone: with the lock, with the short cut that takes none, and by RCU. The
+"""The cost of a broadcast of lab/examples/chat.c for a thread that is alone: with the lock, with the short cut that takes none, and by RCU. The
 page of the example has these figures. RCU must cost less than the lock, and more than the short cut: the single-threaded slowdown
-of "Exploiting Deferred Destruction", section 6.6. Counted by callgrind; two numbers of calls, so that the first is left out."""
+of "Exploiting Deferred Destruction", section 6.6. Counted by callgrind; two numbers of calls, so that the first is skipped."""
 
 import os
 import re
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 PAGE = ROOT / "docs/how-to/example-chat.md"
 FEWER, MORE = 1000, 2000
-WAYS = {"lock": ("read_before", 2), "no lock, alone": ("read_before", 1), "RCU": ("read_after", 1)}  # what is called, by how many threads
+WAYS = {"lock": ("read_before", 2), "no lock, alone": ("read_before", 1), "RCU": ("read_after", 1)}  # the function, and the number of threads
 PROGRAM = """
 #define main main_of_example
 #include "chat.c"

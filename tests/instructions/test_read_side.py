@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """An empty section, inlined into a loop, costs at most 5 % more instructions than one of liburcu's memb flavor. docs/results.md has the figures, of
-nested sections as well. Counted by callgrind; two numbers of sections, so that the first is left out."""
+nested sections as well. Counted by callgrind; two numbers of sections, so that the first is skipped."""
 
 import os
 import re

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Refreshes, ticks and allocations in regions of short-term memory cannot grow unseen: the committed table says how many instructions each
 has, with its share of descriptor pages. Counted by callgrind, since these paths have calls and branches; what a
-thread's first calls cost is left out, by counting two numbers of them; and what clocks bring about, by options."""
+thread's first calls cost is skipped, by counting two numbers of them; and the effect of clocks, by options."""
 
 import os
 import re

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""Faults of the examples beside the mistake that each program can make itself: what a pattern is made of, taken away. The
-program must say that it is wrong. name -> what is wrong -> pairs: a text that is once in the part `after`, what stands there instead."""
+"""Faults of the examples, in addition to the mistake that each program can make itself: a part of a pattern is taken away. The
+program must say that it is wrong. name -> fault -> pairs: a text that is once in the part `after`, and its replacement."""
 
 FAULTS = {
     "chat": {
-        "a member that left is freed at once": [("prudence_cache_free_deferred(cache, mistake", "prudence_cache_free(cache, mistake")],
+        "a removed member is freed at once": [("prudence_cache_free_deferred(cache, mistake", "prudence_cache_free(cache, mistake")],
         "a broadcast is in no section": [("    prudence_read_lock();\n    reached", "    reached"), ("    prudence_read_unlock();\n", "")],
     },
     "existence_locks": {
-        "what nobody can find is freed at once": [("prudence_cache_free_deferred(cache, old)", "prudence_cache_free(cache, old)")],
+        "an unlinked object is freed at once": [("prudence_cache_free_deferred(cache, old)", "prudence_cache_free(cache, old)")],
     },
     "fd_table": {
         "a file is closed with references": [("if (is_last(file)) {", "is_last(file); {")],
     },
     "global_version": {
-        "the reader does not look at the version again": [("__atomic_load_n(&version, __ATOMIC_RELAXED) == begin", "true")],
+        "the reader does not read the version again": [("__atomic_load_n(&version, __ATOMIC_RELAXED) == begin", "true")],
         "the writer counts when it is done only": [("__atomic_store_n(&version, version + 1, __ATOMIC_RELAXED);", "")],
     },
     "mark_obsolete": {

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""adopt/: patches of at most 250 lines, each with its module and page; sides of a made-up program are patched, built, tested and measured; what has finished
-is kept; what fails or is missing is named; the report says better and worse."""
+"""adopt/: patches of at most 250 lines, each with a module and a page; sides of a made-up program are patched, built, tested and measured;
+finished parts are kept; failed or missing parts are named; the report says better and worse."""
 
 import contextlib
 import io
@@ -172,7 +172,7 @@ class Sides(unittest.TestCase):
         self.assertIn("did not end within 0.1 s", measured("sleep", "20", timeout=0.1))
 
     def test_watches_the_program_as_it_is(self):
-        """prudence-latent is a script here, which says what one process did, and that nothing was seen."""
+        """prudence-latent is a script here, which reports one process, and that nothing was seen."""
         tool = self.build / "bin/prudence-latent"
         tool.parent.mkdir()
         (tool.parent / "libprudence-latent.so").write_text("1")
@@ -226,7 +226,7 @@ class Sides(unittest.TestCase):
 
 
 def document(*rounds):
-    """Of (before, after), each (time, rate)."""
+    """Makes runs of (before, after), each (time, rate)."""
     runs = [{"kind": "round", "program": "made", "side": side, "round": number, "values": dict(zip(("time", "rate"), values)), "others_cpus": 0}
             for number, both in enumerate(rounds) for side, values in zip(("before", "after"), both)]
     tests = [{"kind": "tests", "program": "made", "side": side, "passed": 3, "failing": failed, "skipped": 0}

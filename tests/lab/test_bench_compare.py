@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""lab/run/compare: what it makes of rounds, a short run of a build with itself, what it refuses."""
+"""lab/run/compare: the verdict about rounds, a short run of a build with itself, refusals."""
 
 import contextlib
 import io

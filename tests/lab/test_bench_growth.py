@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (what makes results of measurements; none of it is in the library)
-"""lab/run/growth: which curve it sees in points, a short run, its page, what it refuses."""
+# ctest: long (it tests reports of measurements; none of it is in the library)
+"""lab/run/growth: which curve it sees in points, a short run, the page, refusals."""
 
 import contextlib
 import io

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (what makes results of measurements; none of it is in the library)
-"""prudence-bench malloc: a short run of all patterns, what it says, and what it must notice."""
+# ctest: long (it tests reports of measurements; none of it is in the library)
+"""prudence-bench malloc: a short run of all patterns, the output, and the faults that it must notice."""
 
 import json
 import os
@@ -175,14 +175,14 @@ class BrokenAllocator(WithFolder):
                      "realloc")
 
     def test_a_block_handed_out_twice(self):
-        self.notices("was written by somebody else", """
+        self.notices("was overwritten", """
             static char block[64] __attribute__((aligned(16)));
             static int count;
             void *malloc(size_t n) { return n == 64 && ++count % 100 < 2 ? block : __libc_malloc(n); }
             void free(void *p) { if (p != block) __libc_free(p); }""", "one-size")
 
     def test_blocks_that_overlap(self):
-        self.notices("was written by somebody else", """
+        self.notices("was overwritten", """
             static char space[1 << 20] __attribute__((aligned(16)));
             static size_t used;
             void *malloc(size_t n)

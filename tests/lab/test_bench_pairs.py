@@ -21,7 +21,7 @@ def stat_line(user, steal):
 
 class Pairs(unittest.TestCase):
     def bench(self, *arguments, stat=(), environment=None):
-        """(the document, what was printed, what was said on standard error)"""
+        """Returns (the document, standard output, standard error)."""
         with tempfile.TemporaryDirectory() as folder:
             found, lines = Path(folder) / "found.json", Path(folder) / "stat"
             lines.write_text("".join(stat) or stat_line(0, 0))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""prudence-bench steps, without its clock: that each step is there, how often it happens and how many objects it brings, and what is refused."""
+"""prudence-bench steps, without the clock: that each step is there, how often it happens and how many objects it brings, and refusals."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""lab/run/count-misses without a boot: what its program counts as a hit, a refill and a grow, what it refuses, and the page that it writes."""
+"""lab/run/count-misses without a boot: the counts of hits, refills and grows, the refusals, and the page that it writes."""
 
 import json
 import os
@@ -68,7 +68,7 @@ class Page(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("| SLUB | 64 | 40 | 400 | 10.0 | 1,200 | 30.0 | 55 | 900, 10, 9 |\n", page)
         self.assertIn("| prudence.ko | 4,096 | 20 | 1,000 | 50.0 | – | – | 31 | 900, 10, 0 |\n", page)
-        self.assertIn("| – | 4 | – | 14 |", page)  # the paper's, beside
+        self.assertIn("| – | 4 | – | 14 |", page)  # next to the paper's
         self.assertTrue(page.startswith("# Page\n\nBefore.\n\n<!-- measured -->\nMeasured on ") and page.endswith("<!-- end -->\nAfter.\n"))
         self.assertNotIn("old", page)
 

@@ -16,7 +16,7 @@ sys.path.append(str(ROOT / "lab"))
 from measure.crates import cargo, page, plan, run  # noqa: E402 (the path comes first)
 
 CRATES = (plan.Crate("one", "1.0.0", "seize", ("--lib",), 2, ("late",)), plan.Crate("two", "2.0.0", "crossbeam-epoch", (), 1))
-# Notes each call in the file `calls`. `said` has what tests print, for each crate.
+# Notes each call in the file `calls`. `said` has the output of tests, for each crate.
 CARGO = """#!/bin/sh
 name=$(basename "$PWD")
 echo "$name $*" >>"$FAKE/calls"
@@ -63,7 +63,7 @@ class Crates(unittest.TestCase):
         return place
 
     def crates(self, *arguments):
-        """(status, what it said)"""
+        """Returns (status, output)."""
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             status = run.main(["--rounds", "2", *arguments], self.fake / "build")
@@ -117,7 +117,7 @@ class Crates(unittest.TestCase):
         self.put("said-one", "test passes ... FAILED\ntest late ... FAILED\n")
         status, told = self.crates("--tests-only", "one")
         self.assertEqual(status, 0, told)
-        self.assertIn("crates: one: passes failed beside the others, and passes alone", told)
+        self.assertIn("crates: one: passes failed with the others, and passes alone", told)
 
     def test_a_test_that_does_not_end_is_named(self):
         self.put("said-one", "").unlink()

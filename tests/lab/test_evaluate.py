@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (what makes results of measurements; none of it is in the library)
+# ctest: long (it tests reports of measurements; none of it is in the library)
 """lab/reproduce/evaluate without long runs: refusals, the plan, figures from the output of programs, verdicts, kept and failed runs, questions to
 servers, its page as a browser lays it out."""
 
@@ -27,7 +27,7 @@ DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 HOST = {"cpu": "x", "cpus": 2, "system": "Linux", "kernel": "6", "libc": "2", "compiler": "12", "huge_pages": "madvise"}
 
 
-# --------------------------------------------------------------------------------------------- what programs would say
+# --------------------------------------------------------------------------------------------- output of programs
 
 def counters(hits=9900, churns=10, slab_churns=5, slabs=20, f_t=1.5):
     return {"allocations": 10000, "hits": hits, "object_cache_churns": churns, "slab_churns": slab_churns, "slabs_peak": slabs,
@@ -119,7 +119,7 @@ class Arguments(unittest.TestCase):
 
 class Document(unittest.TestCase):
     def test_servers_alone_have_a_host(self):
-        """They do not tell; the page names the machine."""
+        """Servers do not report it; the page names the machine."""
         programs = mock.Mock(allocators={"glibc": None}, build=Path("build"))
         with mock.patch.object(evaluate.allocators, "probe", lambda *_: {"host": HOST}):
             made = evaluate.document_of(evaluate.parse_arguments(["--quick"])[1], programs, [one | {"others_cpus": 0, "load_average": 0} for one in server()], [], [])
@@ -286,7 +286,7 @@ class Verdicts(unittest.TestCase):
 
 class Kept(unittest.TestCase):
     def run_all(self, folder, results, identity="a"):
-        """(runs, failures, how many ran, what was said); a result that is an exception is raised."""
+        """Returns (runs, failures, how many ran, output); a result that is an exception is raised."""
         ran = []
 
         def run(one):
@@ -431,7 +431,7 @@ class Report(unittest.TestCase):
     PAGE = "# Ours\n\nWords.\n\n## Findings of the paper\n\nBefore.\n\n| a | b |\n|---|---|\n| old | 1 |\n\nAfter.\n\n## What this does not show\n\nMuch.\n"
 
     def into(self, runs, page):
-        """(what it said, {table: text}, the page) of --into a folder with that page, and with one table that was there before."""
+        """Returns (output, {table: text}, the page) of --into a folder with that page, and with one table that was there before."""
         with tempfile.TemporaryDirectory() as folder:
             docs, file = Path(folder) / "docs", Path(folder) / "x.json"
             (docs / "results/data/evaluate").mkdir(parents=True)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 30
 """The examples, as they are installed, are built against the installed library by CMake and by the plain compiler. Each
-program is right, sees its own mistake, and measures. Each has a page, and the code in the page is code of the program."""
+program is right, sees the mistake, and measures. Each has a page, and the code in the page is code of the program."""
 
 import os
 import re
@@ -118,7 +118,7 @@ class Programs(unittest.TestCase):
         """A program that says "right" whatever was taken out of it checks nothing: stall_updates once did, without its stalls."""
         self.assertEqual(sorted(FAULTS), [source.stem for source in SOURCES])
         flags = run("pkg-config", "--cflags", "--libs", "prudence", env=self.environment).split()
-        folder = self.ways["cc"] / "faults"  # plugin_unload looks for its plug-in beside itself
+        folder = self.ways["cc"] / "faults"  # plugin_unload searches for the plug-in in its own folder
         folder.mkdir()
         shutil.copy(self.ways["cc"] / "plugin.so", folder)
         for source in SOURCES:

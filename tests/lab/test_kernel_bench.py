@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (what makes results of measurements; none of it is in the library)
+# ctest: long (it tests reports of measurements; none of it is in the library)
 """The report of tools/kernel/bench, by rows that are made up: each finding of the paper's Figures 3 and 6 holds, fails, and is unknown."""
 
 import csv
@@ -26,7 +26,7 @@ def pair_rows(times, subject="call_rcu"):
 
 
 def endured(subject, used_mb, failures=0, kills=0):
-    """A run and its samples, one in 10 ms."""
+    """A run and the samples, one in 10 ms."""
     samples = [WHERE | {"run": "sample", "subject": subject, "ms": 10 * i, "used_kb": 1024 * mb, "updates": i} for i, mb in enumerate(used_mb)]
     return [*samples, WHERE | {"run": "endurance", "subject": subject, "ms": 10 * len(used_mb), "updates": len(used_mb), "before_kb": 1024, "mean_kb": 1024,
                                "peak_kb": 1024 * max(used_mb, default=1), "failures": failures, "failed_ms": 0, "longest_ms": 1, "kills": kills,
@@ -98,7 +98,7 @@ class Figure3(unittest.TestCase):
 
 class Latency(unittest.TestCase):
     def judged(self, p999, most=(9, 9)):
-        """Of rounds: how many times as long with call_rcu."""
+        """Makes rounds from the factors of the time with call_rcu."""
         rows = [WHERE | {"run": "latency", "subject": subject, "size": 64, "round": turn, "p999_ns": 100 * slow, "most_ns": 100 * slowest}
                 for turn, both in enumerate(zip(p999, most)) for subject, (slow, slowest) in (("prudence", (1, 1)), ("call_rcu", both))]
         return list(words(rows, "latency").values())
@@ -112,7 +112,7 @@ class Latency(unittest.TestCase):
 
 class Hurry(unittest.TestCase):
     def hurried(self, periods, expedited=lambda i: 0):
-        """When, in ms, of samples with so many grace periods in all."""
+        """When, in ms, of samples with this many grace periods in all."""
         samples = [{"ms": 10 * i, "grace_periods": periods(i), "expedited": expedited(i)} for i in range(40)]
         return [one["ms"] for one in kernel.hurried(samples)]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (what makes results of measurements; none of it is in the library)
-"""lab/reproduce/kernel-evaluate without a boot: what it refuses, reading what a guest prints, going on after an interruption, verdicts, its report."""
+# ctest: long (it tests reports of measurements; none of it is in the library)
+"""lab/reproduce/kernel-evaluate without a boot: refusals, reading the output of a guest, going on after an interruption, verdicts, its report."""
 
 import contextlib
 import copy
@@ -30,7 +30,7 @@ SIZES = "object_size 200 slab_size 256 objs_per_slab 16 order 0"
 
 
 def guest(allocations=50000, refills=500, slabs=40, ours=False, peak=640, busy=1000000, churns=3):
-    """What the guest prints; `ours`: filp is Prudence's."""
+    """Returns the output of the guest; `ours`: filp is Prudence's."""
     theirs = 0 if ours else allocations
     text = [f"SLUB before filp {SIZES} total_objects 64 alloc_fastpath 100 alloc_slowpath 0 free_fastpath 60 free_slowpath 0 alloc_slab 4 free_slab 0",
             "LOAD wall_ns 2000000 busy_ns %d status 0" % busy, f"PEAK filp kb {peak // 4 + 16 * ours} objects_latent 7", "PEAK memory kb 4000",
@@ -51,7 +51,7 @@ def run_of(text, side, load="postmark", mode="counts", turn=0, cpus=2, nodes=1):
 
 
 def both(ours, turns=2, **more):
-    """Runs of both sides. `ours` changes what Prudence's guest prints; one of a round, or of all."""
+    """Runs of both sides. `ours` changes the output of Prudence's guest; one of a round, or of all."""
     runs = []
     for turn in range(turns):
         change = ours[turn] if isinstance(ours, list) else ours
@@ -145,7 +145,7 @@ class Reading(unittest.TestCase):
         self.assertNotIn("CACHE after totals", said)
 
     def test_of_locks(self):
-        """What /proc/lock_stat prints, by what the guest's script makes of it."""
+        """Returns the text of /proc/lock_stat for a result of the guest's script."""
         stat = """\
 lock_stat version 0.4
                               class name    con-bounces    contentions   waittime-min   waittime-max waittime-total   waittime-avg    acq-bounces   acquisitions   holdtime-min   holdtime-max holdtime-total   holdtime-avg
@@ -158,7 +158,7 @@ lock_stat version 0.4
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "stat").write_text(stat)
             script = plan.script_of(plan.LOADS["epoll"], "slub", 1, "locks")
-            self.assertLess(script.index(">/tmp/lock_stat\nexit"), script.index("load measure"))  # not counting what reads figures
+            self.assertLess(script.index(">/tmp/lock_stat\nexit"), script.index("load measure"))  # without the reading of figures
             command = next(line for line in script.splitlines() if line.startswith("sed"))
             said = subprocess.run(["busybox", "sh", "-c", command.replace("/guest/tmp/lock_stat", f"{folder}/stat")], capture_output=True, text=True, check=True).stdout
         self.assertEqual(figures.read(guest() + said, "locks")["locks"], {"&n->list_lock": {"contended": 22, "moved": 333, "taken": 4444}})
@@ -166,7 +166,7 @@ lock_stat version 0.4
             figures.read(guest(), "locks")
 
     def test_of_latency(self):
-        """What the load itself prints; a run without it has failed."""
+        """Returns the output of the load itself; a run without it has failed."""
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run(["gcc", "-O1", "-Werror", "-pthread", "-o", f"{folder}/load", ROOT / "kernel/tree/load.c"], check=True)
             for load in (load for load in plan.LOADS.values() if load.own):
@@ -223,7 +223,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(said(), ["not measured", "not measured"])
 
     def test_latency_beside_each_peer(self):
-        """In all rounds, in some, in none; beside peers that were measured; on one CPU and on several."""
+        """In all rounds, in some, in none; with peers that were measured; on one CPU and on several."""
         def run(side, p999, turn, load="epoll", mode="latency", cpus=1):
             return {"mode": mode, "load": load, "side": side, "round": turn, "cpus": cpus, "nodes": 1,
                     "latency": {"p999_ns": p999, "most_ns": 300 - p999}}  # the slowest is the other way round
@@ -249,14 +249,14 @@ class Verdicts(unittest.TestCase):
         return {"out_of_memory": True, "mode": "counts", "load": "attack", "side": side, "round": turn, "cpus": 2, "nodes": 1, "transactions": 1} | more
 
     def attacked(self, load="attack", operations=plan.LOADS["attack"].transactions, ours=0):
-        """Two rounds of both sides; ours needs so many KB more."""
+        """Two rounds of both sides; ours needs this many KB more."""
         return [run | {"transactions": operations, "peak_kb": run["peak_kb"] + ours * (run["side"] == "prudence")} for run in both({}, load=load)]
 
     def test_memory_under_the_attack(self):
         for ours, word in ((0, "undecided"), (-1000, "holds"), (1000, "does not hold")):
             self.assertEqual(verdict.less_memory(self.attacked(ours=ours), TWO)[0], word)
         self.assertEqual(verdict.less_memory([], TWO)[0], "not measured")
-        for side, word in (("slub", "holds"), ("prudence", "does not hold")):  # a side that ran out beside one that ended
+        for side, word in (("slub", "holds"), ("prudence", "does not hold")):  # a side that ran out and one that ended
             ended = [run for run in self.attacked() if run["side"] != side]
             self.assertEqual(verdict.less_memory([*ended, self.gone(0, side), self.gone(1, side)], TWO)[0], word)
             self.assertEqual(verdict.less_memory([self.gone(0, side)], TWO)[0], "not measured")
@@ -274,7 +274,7 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(verdict.exhausts([*runs, other], TWO)[0], "does not hold")
 
     def test_the_attack_has_the_papers_memory_and_length(self):
-        """It is in no run that does not name it, and in no other mode."""
+        """The load is in no run that does not name it, and in no other mode."""
         def request(*more):
             return evaluate.parse_arguments(["--cpus", "4", *more])
         self.assertNotIn("attack", request().load)
@@ -479,7 +479,7 @@ class Runs(unittest.TestCase):
             self.assertEqual(run if result else "failed" in run, result or True)
 
     def test_lockdep_has_to_last(self):
-        """The last line of the guest's script, with what /proc/lockdep_stats says."""
+        """The last line of the guest's script, with the text of /proc/lockdep_stats."""
         script = plan.script_of(plan.LOADS["epoll"], "slub", 1, "checked")
         command = next(line for line in script.splitlines() if line.startswith("sed"))
         for said, failed in ((" debug_locks:                             1\n", False), (" debug_locks:                             0\n", True)):

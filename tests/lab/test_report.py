@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (what makes results of measurements; none of it is in the library)
+# ctest: long (it tests reports of measurements; none of it is in the library)
 """lab/run/report of prudence-bench, and lab/run/all: the legend covers no curve, the table is not cut, versions are whole, a busy machine
 is named, the summary's tables are CSV files too, and a part that does not exist is refused."""
 

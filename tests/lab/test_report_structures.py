@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (what makes results of measurements; none of it is in the library)
-"""lab/run/structures and its report: when a goal is reached, missed or undecided, and by how much; a short run of
-each family, and its page; what peers find is what there is; what they refuse."""
+# ctest: long (it tests reports of measurements; none of it is in the library)
+"""lab/run/structures and the report: when a goal is reached, missed or undecided, and by how much; a short run of
+each family, and its page; peers find all objects; their refusals."""
 
 import contextlib
 import io
@@ -125,7 +125,7 @@ class Program(unittest.TestCase):
         for share, low, high in (("1", 0.005, 0.02), ("10", 0.08, 0.12), ("50", 0.45, 0.55)):
             one, = measured("--subject", "prudence", "--size", "1000", "--updates", share)
             timed = [64 * one["repeats"][0]["lookups"]["count"], 16 * one["repeats"][0]["updates"]["count"]]
-            if sum(timed) > 50000:  # else the machine left too little time to count
+            if sum(timed) > 50000:  # else the machine gave too little time to count
                 self.assertTrue(low < timed[1] / sum(timed) < high, timed)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (what makes results of measurements; none of it is in the library)
+# ctest: long (it tests reports of measurements; none of it is in the library)
 """lab/run/report of prudence-variants: when a finding holds, does not, or is undecided; how lines are counted; a short run and its
 page."""
 
@@ -25,7 +25,7 @@ def row_of(load, name, repeats, **more):
 
 
 def latencies(count=1000, **p50):
-    """Rows of the load call beside one reader."""
+    """Returns rows of the load call with one reader."""
     return [row_of("call", name, [{"latency_ns": {"p50": one, "count": count}} for one in all_of]) for name, all_of in p50.items()]
 
 
@@ -116,7 +116,7 @@ class Sources(unittest.TestCase):
         self.assertEqual(set(sources.IDLE), set(names) - {"none"})
 
     def test_each_source_is_counted_once(self):
-        """A file of its own for each variant, and no file that nobody counts: induced.c once held taskq as well, which
+        """A file of its own for each variant, and no file that is not counted: induced.c once held taskq as well, which
         so had the lines of both."""
         own = [first for first, _ in sources.FILES.values()]
         self.assertEqual(len(own), len(set(own)))

@@ -58,7 +58,7 @@ def rows_of(ways):
 
 
 def times(factor, load, *names, figure="ns", workers=1, readers=0, rate=0):
-    """Multiplies a figure of these ways; a latency in all its quantiles."""
+    """Multiplies a figure of these ways; a latency in all quantiles."""
     def change(ways):
         for name in names:
             key = load, name, workers, readers, rate, figure

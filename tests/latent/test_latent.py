@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""prudence-latent over programs on liburcu, Concurrency Kit and DPDK whose waits are known: in five flavours, across fork, a kill and exec; what it refuses,
-and what it says when there is nothing to see, and why. The libraries are those of the system. Skipped without liburcu or the tool. PRUDENCE_MODELS=deep (make test-long) tries all flavours, a page, and Knot DNS."""
+"""prudence-latent over programs on liburcu, Concurrency Kit and DPDK whose waits are known: in five flavours, across fork, a kill and exec; its
+refusals, and its message when there is nothing to see, and why. The libraries are those of the system. Skipped without liburcu or the tool.
+PRUDENCE_MODELS=deep (make test-long) tries all flavours, a page, and Knot DNS."""
 
 import json
 import os
@@ -106,7 +107,7 @@ class Latent(unittest.TestCase):
         self.assertIn("synchronize_rcu", [place["function"] for one in self.found() for place in one["places"]])
 
     def check_reclaims(self, program, word, calls, kinds):
-        """`calls`: {function: calls}. All of them are the program's own, and those of these kinds free all its objects."""
+        """`calls`: {function: calls}. All of them are the program's own, and those of these kinds free all objects."""
         self.latent(program, word)
         one, = self.found()
         self.assertLessEqual({place["place"] for place in one["places"]}, {"main", "poll_deferred", "hp"}, word)
@@ -271,7 +272,8 @@ class Latent(unittest.TestCase):
     @LONG
     @unittest.skipUnless(shutil.which("valgrind"), "there is no valgrind")
     def test_costs_few_instructions(self):
-        """So many a callback that 2 % of a CPU's time are more than 100,000 callbacks a second. A free outside of callbacks has a look at one word."""
+        """Costs of a callback such that 2 % of a CPU's time are more than 100,000 callbacks a second. A free outside of callbacks has a check of
+        one word."""
         def instructions(word, preload):
             said = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={self.folder}/calls", self.program, word], capture_output=True,
                                   text=True, timeout=120, env=os.environ | {"LD_PRELOAD": preload, "PRUDENCE_LATENT": f"{self.folder}/waits"}).stderr

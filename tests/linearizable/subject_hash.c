@@ -77,8 +77,8 @@ static void make(void)
     make_of(TABLE_HASH, different, true);
 }
 
-/* Makes keys share their hash. Such a subject has no ADD, because a lookup beside duplicates of
- * them may miss (<prudence/hash.h>). */
+/* Makes keys share their hash. Subjects with such keys have no ADD, because a lookup with
+ * duplicates of them may miss (<prudence/hash.h>). */
 static void make_equal(void)
 {
     make_of(TABLE_HASH, equal, false);

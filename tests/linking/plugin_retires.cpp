@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A plug-in of program_plugins.cpp that retires in the way WAY, with deleters of its own code, also while
-// its static objects end.
+// A plug-in of program_plugins.cpp that retires as WAY says, with deleters of its own code, also
+// while its static objects end.
 #include <memory>
 #include <string>
 

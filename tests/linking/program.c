@@ -5,7 +5,7 @@
  *
  *   a reader that enters after a grace period began does not delay the grace period, because the
  *   reader loads the true sequence
- *   a reader inside delays later grace periods, because drivers look at the reader's word
+ *   a reader inside delays later grace periods, because drivers read the reader's word
  *   grace periods end under load, and garbage stays within latent_limit
  *   with DEFERS_MALLOC in the environment, malloc belongs to the copy that serves the program
  */

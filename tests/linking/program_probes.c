@@ -66,7 +66,7 @@ static void *stay_inside(void *unused)
     return unused;
 }
 
-/* Defers beyond latent_limit while a reader stays: the wait for it is in vain, and it is
+/* Defers beyond latent_limit while a reader stays: the wait for it is without success, and it is
  * reported. */
 static void throttle(void)
 {
@@ -99,8 +99,8 @@ static void press(void)
         prudence_free(blocks[--count]);
 }
 
-/* Gives dates by every kind of clock, more than a page of descriptors of each, until none is
- * left. The objects have a cache of their own, so that their slabs, and these slabs' counts, are
+/* Gives dates by every kind of clock, more than a page of descriptors of each, until none
+ * remains. The objects have a cache of their own, so that their slabs, and these slabs' counts, are
  * gone when this returns. */
 static void expire(void)
 {

@@ -4,7 +4,7 @@
  * date ends last, and from that one to the next owner of their memory. Built with ThreadSanitizer
  * by test_thread_sanitizer.py; the library is not. RACE, in the environment:
  *
- *   date     a thread looks at an object after its only date for it has expired
+ *   date     a thread reads an object after its only date for it has expired
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Objects reach readers by the small structures and by all that headers inline: a handle that is
  * swapped in both ways, a log, a stack, reference counts, a split counter, lists of both kinds,
  * names that are renamed, objects of one key, ordered maps, and polled grace periods in domains of
- * each kind; while other threads look at statistics and at the heap. Only one runs at a time,
+ * each kind; while other threads read statistics and the heap. Only one runs at a time,
  * because the order that one makes would hide races of the others. Built with ThreadSanitizer by
  * test_thread_sanitizer.py; the library is not.
  *
@@ -241,7 +241,7 @@ static void read_ref(unsigned long round)
 static struct prudence_list list, others;
 static struct prudence_hlist_head hlist, other_hlist;
 
-/* Moves the element into the list by way of another one, after that list's readers have left. */
+/* Moves the element into the list by way of another one, after that list's readers have ended. */
 static void splice(struct object *fresh, unsigned long round)
 {
     prudence_list_add_rcu(&fresh->link, &others);

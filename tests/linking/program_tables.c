@@ -371,7 +371,7 @@ static void *receive(void *number)
     return NULL;
 }
 
-/* Hands over objects inserted before a table was resized, and not looked at since. */
+/* Hands over objects inserted before a table was resized, and not read since. */
 static void hand_over(void)
 {
     pthread_t receivers[WAYS];

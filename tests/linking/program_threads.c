@@ -6,7 +6,7 @@
  * in the environment:
  *
  *   pass     a thread hands over an object by a relaxed store
- *   reader   a reader looks at an object after it has left its section
+ *   reader   a reader reads an object after it has ended its section
  */
 #include <pthread.h>
 #include <stdio.h>

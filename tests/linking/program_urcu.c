@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program for liburcu, built on this library's headers of the same names. A writer replaces an
- * object, and frees the old one in each way that liburcu has, while readers look at it. Built with
+ * object, and frees the old one in each way that liburcu has, while readers read it. Built with
  * ThreadSanitizer by test_thread_sanitizer.py; the library is not.
  *
  *   program_urcu FLAVOUR          no race; FLAVOUR: memb, qsbr, bp

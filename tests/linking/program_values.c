@@ -2,7 +2,7 @@
 /*
  * Every structure holds values that nothing else in the process points to, and the process ends. No
  * value is lost, because it can be reached from the structure. Run by test_leaks.py with
- * LeakSanitizer and with Valgrind, which look for pointers.
+ * LeakSanitizer and with Valgrind, which search for pointers.
  *
  *   program_values WHOSE NAME...           WHOSE: libc (values of malloc), ours (values of
  *                                          prudence_malloc, each with a block of malloc that only

@@ -4,7 +4,7 @@
 # ctest: cost 3
 """The library in two files (tools/amalgamate): prudence.c compiles without a warning, and exports what the core of
 libprudence.a does; prudence.h declares all of it. With PRUDENCE_MODELS=deep also with clang and musl-gcc, and the tests of tests/api
-run on it, those of other members left out."""
+run on it, without those of other members."""
 
 import os
 import re

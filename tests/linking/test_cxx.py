@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 12
-"""Programs and plug-ins of C++: what they have retired ends before what it uses, and before its code is unloaded; files with and without
+"""Programs and plug-ins of C++: their retired objects end before the things that these use, and before the code is unloaded; files with and without
 exceptions have the same definitions."""
 
 import os

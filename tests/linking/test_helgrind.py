@@ -34,7 +34,7 @@ class Helgrind(unittest.TestCase):
                         "-lprudence", f"-Wl,-rpath,{BUILD}", "-pthread"], check=True)
 
     def places(self, *options):
-        """Where the first of each two accesses was."""
+        """Returns the place of the first of each two accesses."""
         done = subprocess.run(["valgrind", "--tool=helgrind", *options, self.program, "swap"], text=True, timeout=200,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertIn("\ndone\n", done.stdout)

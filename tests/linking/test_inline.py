@@ -25,7 +25,7 @@ INTERNAL_HEADERS = [f"-I{ROOT}/{folder}" for folder in ("src", "src/core", "src/
 CXX = {"gcc": "g++", "clang": "clang++"}
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
-# Compilers for AArch64; clang is one itself, and needs the headers alone. tools/test/guests runs what the first makes.
+# Compilers for AArch64; clang is one itself, and needs the headers alone. tools/test/guests runs the first one's output.
 CROSS = {"aarch64-linux-gnu-gcc": ["-std=c11"], "aarch64-linux-gnu-g++": ["-std=c++11", "-x", "c++"],
          "clang": ["--target=aarch64-linux-gnu", "-isystem", "/usr/aarch64-linux-gnu/include"]}
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
@@ -135,7 +135,7 @@ class Inline(unittest.TestCase):
                       HERE / "program_inline.c", "-o", program)
             self.assertNotIn("prudence_inline", self.call("nm", program))
 
-    # ------------------------------------------------------------------------------- what it looks for
+    # ------------------------------------------------------------------------------- searches
 
     def test_misuse_is_caught_at_the_call(self):
         expected = {"interior": "prudence_cache_free: .* 16 bytes after its start",

@@ -18,7 +18,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 SOURCE = HERE / "program_values.c"
 LIBRARY = ("-L", BUILD, "-lprudence", f"-Wl,-rpath,{BUILD}", "-pthread")
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
-# Those that link nodes in the program's objects. Memcheck finds pointers into the middle of these, and says "possibly lost".
+# Structures that link nodes in the program's objects. Memcheck finds pointers into the middle of these, and says "possibly lost".
 BY_NODE = {"hash", "lockfree", "names", "map", "map_of_bytes", "stack", "list", "hlist", "calls", "external"}
 OPTIONS = ["check=1,guard=30,quarantine=100K", *(["guard=1", "hardened=1", "profile=1", "zero_on_free=1"] if DEEP else [])]
 
@@ -82,7 +82,7 @@ class Leaks(unittest.TestCase):
                     self.assertEqual(self.run_it(program, whose, options=options), (0, "done\n"), (name, whose, options))
 
     def test_leak_sanitizer_needs_telling(self):
-        """Told nothing, it finds no value of a structure that has memory of ours."""
+        """Without information, it finds no value of a structure that has memory of ours."""
         known = {"stack", "calls",  # from the program's variables, or the library's
                  "contexts", "external"}  # from the first chunk of metadata, which is part of the library
         for name, program in self.programs.items():
@@ -98,7 +98,7 @@ class Leaks(unittest.TestCase):
             self.assertEqual(set(re.findall(r" in (\w+_\w+) .*program_values", output)), {"lose_some"}, name)
 
     def memcheck(self, whose):
-        """For each kind of loss, the functions of the program that made what was lost."""
+        """For each kind of loss, the functions of the program that made the lost objects."""
         program = self.command("gcc", self.object, *LIBRARY, to="plain")
         status, output = self.run_it("valgrind", "-q", "--leak-check=full", "--error-exitcode=9", program, whose, "lost")
         self.assertEqual(status, 9, output)

@@ -9,7 +9,7 @@ The library is also linked as two files (tools/amalgamate), which link-time opti
 for each kind of executable, by each linker, below programs in C, C++ and Rust. PRUDENCE_MODELS=deep (make test-long) has any two of these together, else some are tried.
 
 mold binds a weak variable of the dynamic loader to 0, so that a library which trusts its reference believes that glibc has no
-sequences. What the machine has is found out by a program that does not use the library (tests/modes/machine.c)."""
+sequences. The features of the machine are found by a program that does not use the library (tests/modes/machine.c)."""
 
 import itertools
 import os
@@ -30,7 +30,7 @@ LINKERS = ("bfd", "gold", "lld", "mold")
 EXECUTABLES = (("-fPIE", "-pie"), ("-fno-pie", "-no-pie"), ("-fPIE", "-pie", "-flto"), ("-static",), ("-fPIE", "-static-pie"))
 # gold cannot link such programs; gcc's LTO needs a plug-in, which lld does not load.
 IMPOSSIBLE = {("gold", "-static-pie"), ("lld", "-flto")}
-# What the two files and the program above them are made with.
+# The compilers of the two files and of the program above them.
 COMPILERS = (("gcc",), ("gcc", "-flto", "-flto-partition=none"), ("gcc", "-flto", "-flto-partition=balanced"),
              ("clang",), ("clang", "-flto=full"), ("clang", "-flto=thin"))
 OPTIMIZED = ("-O0", "-O1", "-O2", "-O3")
@@ -106,7 +106,7 @@ class Linkers(unittest.TestCase):
 
     @staticmethod
     def versions(library):
-        """{(name, version)} of what the library exports with a version: @ or @@, which linkers choose by themselves."""
+        """Returns {(name, version)} of the library's exports with a version: @ or @@, which linkers choose by themselves."""
         return {tuple(line.split()[-1].replace("@@", "@").partition("@")[::2]) for line in call("nm", "-D", "--defined-only", library).splitlines()
                 if "@" in line and " A " not in line}
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 30
-"""Inline readers beside the library, linked in every way: grace periods end, garbage stays within
+"""Inline readers with the library, linked in every way: grace periods end, garbage stays within
 latent_limit, and no program gets a copy of the library's data (docs/adr/0026).
 
 Each way is tried with gcc and with clang. Without clang its half is skipped, unless CI is set.
@@ -68,7 +68,7 @@ class Ways(unittest.TestCase):
         self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}")
 
     def compile(self, compiler, source, flags):
-        """Each object is made once; `flags` that matter to the linker only are left out."""
+        """Each object is made once; `flags` that matter to the linker only are skipped."""
         flags = tuple(flag for flag in flags if re.match("-[fD]", str(flag)))
         key = compiler, source, flags
         if key not in self.objects:
@@ -201,7 +201,7 @@ class Plugins(Ways):
 
 class Libraries(unittest.TestCase):
     def test_no_data_is_exported(self):
-        """What has no address in the library that a program could want, it cannot copy."""
+        """Data without an address in the library that a program could want cannot be copied."""
         for library in (SHARED, MALLOC):
             symbols = subprocess.run(["readelf", "-W", "--dyn-syms", library], text=True,
                                      capture_output=True, check=True).stdout

@@ -107,7 +107,7 @@ class Members(unittest.TestCase):
             self.assertNotRegex(call("readelf", "-sW", library), r"\bIFUNC\b")
 
     def test_private_names(self):
-        """What members share is hidden, has a prefix, and is all that is hidden; only the main one defines such names."""
+        """Names that members share are hidden, have a prefix, and is all that is hidden; only the main one defines such names."""
         for member in MEMBERS:
             table = call("readelf", "-sW", STATIC)
             part = re.search(rf"^File: .+\({member}\.o\)\n(.*?)(?:^File: |\Z)", table, re.M | re.S)[1]

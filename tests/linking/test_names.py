@@ -17,13 +17,13 @@ ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 INTERNAL = BUILD / "tests/libprudence_internal.a"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
-# The shared library's alone: what finds the program's own functions of these names behind it, and C++'s operators.
+# Only the shared library has these: the code that finds the program's own functions of these names behind it, and C++'s operators.
 SHARED_ONLY = {"_ZdaPv", "_ZdaPvm", "_ZdlPv", "_ZdlPvSt11align_val_t", "_ZdlPvm", "_Znwm", "__register_atfork", "__vfork", "madvise", "vfork"}
 
 
 def defined(library):
     names = subprocess.run(["nm", "-g", "--defined-only", library], check=True, text=True, capture_output=True).stdout
-    found = set(re.findall(r"^[0-9a-f]+ \w (\S+)$", names, re.M)) - {"_.stapsdt.base"} # what notes of probes refer to; no name of C
+    found = set(re.findall(r"^[0-9a-f]+ \w (\S+)$", names, re.M)) - {"_.stapsdt.base"} # notes of probes refer to it; no name of C
     return {name for name in found if not name.startswith("prudence_private_")} # hidden (test_members.py)
 
 

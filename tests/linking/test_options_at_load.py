@@ -3,7 +3,7 @@
 # ctest: cost 21
 """Programs start and end with every option, and with every pair of options: preloaded, static, loaded late.
 
-An option may want what is not possible yet where options are read: inside the dynamic loader's first
+An option may need a feature that is not available yet where options are read: inside the dynamic loader's first
 malloc, or before a static program's unwinder is ready (src/core/process/process.c)."""
 
 import itertools
@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from preload import ld_preload  # noqa: E402 (the path comes first)
 SHARED, MALLOC = BUILD / "libprudence.so", BUILD / "libprudence-malloc.so"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
-# What differs from the default of each.
+# Values that differ from the default of each.
 VALUES = {
     "limit": "1G", "latent_limit": "1M", "latent_ceiling": "48M", "call_limit": "1M", "wait_max": "1s", "stall_timeout": "1ms",
     "stall_trace": "1", "retain": "1M", "decay": "0", "huge_pages": "1", "page_size": "16K", "background": "1", "preflush": "0",

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 10
-"""Probes for tracers (docs/man/prudence-probes.7): each is in every form of the library, with its arguments; gdb stops at each, and what it
+"""Probes for tracers (docs/man/prudence-probes.7): each is in every form of the library, with arguments; gdb stops at each, and what it
 sees adds up to the process's own statistics; and the scripts for bpftrace see the same process by the kernel's uprobes.
 
-What is missing (the header that makes probes, gdb, bpftrace, or the right to trace) skips its part, with a line that says so.
+A missing tool (the header that makes probes, gdb, bpftrace, or the right to trace) skips that part, with a line that says so.
 """
 
 import collections
@@ -27,7 +27,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 from preload import ld_preload  # noqa: E402 (the path comes first)
 MALLOC = BUILD / "libprudence-malloc.so"
-# No thread of the library: one that meets a breakpoint as the process ends is lost to gdb, and so is what it has done.
+# No thread of the library: one that meets a breakpoint as the process ends is lost to gdb, and so are the calls.
 OPTIONS = "stall_timeout=20ms,wait_max=30ms,latent_limit=1M,limit=48M,decay=0,background=0"
 PROBES = {**dict.fromkeys("refill flush preflush premovement grow shrink".split(), 3),
           **dict.fromkeys("pressure_wait pressure_done throttle_wait throttle_done gp_start".split(), 3),
@@ -233,7 +233,7 @@ class Scripts(unittest.TestCase):
                 "stalls": [r"\d\d:\d\d:\d\d default +\d+ +\d\d+ ms"]}
 
     def traced(self, seconds):
-        """What each script says of a process that it was attached to for about so long."""
+        """Returns the output of each script for a process that it was attached to for about this long."""
         program = subprocess.Popen([Path(folder.name, "shared"), "again"], env=environment(None), stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         tracers = {}

@@ -4,7 +4,7 @@
 """Whatever the system refuses, at start, later or at exit: allocations return NULL with ENOMEM, and no process ends.
 
 One system call at a time fails with one error (strace injects it), each call in each thread, by its number. A plan that `make test`
-leaves out runs in `make test-long`. Calls before the library's first one are the dynamic loader's, and are left alone."""
+leaves out runs in `make test-long`. Calls before the library's first one are the dynamic loader's, and are not touched."""
 
 import collections
 import os
@@ -27,7 +27,7 @@ MALLOC = BUILD / "libprudence-malloc.so"
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 PLANS = 10**6 if DEEP else 20 # of each program
 
-# What a filter of system calls may answer to any, and errors of single ones.
+# Answers of a filter of system calls to any call, and errors of single ones.
 ANY = ("EPERM", "ENOSYS")
 MORE = {"mmap": ("ENOMEM", "EAGAIN"), "munmap": ("ENOMEM",), "mremap": ("ENOMEM", "EAGAIN"), "mprotect": ("ENOMEM",),
         "madvise": ("EINVAL", "EAGAIN", "ENOMEM"), "openat": ("EMFILE", "ENOENT"), "read": ("EIO", "EINTR"), "close": ("EIO",),
@@ -102,7 +102,7 @@ class Refused(unittest.TestCase):
         self.assertFalse(wrong, "\n".join(wrong))
 
     def test_little_address_space(self):
-        """From what the dynamic loader needs to what the program needs, in small steps."""
+        """Steps from the need of the dynamic loader to the need of the program."""
         step = 16 << 10 if DEEP else 100 << 10
         for which in self.programs:
             reached = 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
 """Programs for libscm (<stm.h>, <stm-debug.h>, <libscm.h>) are compiled against <prudence/scm-compat> as they are, by both compilers, as C and
-C++, and linked with each form of the library; they do what they did, and a first tick makes a thread take part."""
+C++, and linked with each form of the library; they behave as before, and a first tick makes a thread take part."""
 
 import itertools
 import os

@@ -21,14 +21,14 @@ RACE = "WARNING: ThreadSanitizer: data race"
 LIBURCU = f"-I{ROOT}/include/prudence/urcu-compat"
 SLICES = "-DPRUDENCE_READER_SLICES"
 PROGRAMS = [HERE / f"program_{name}.c" for name in ("threads", "tables", "small", "short_term", "urcu")]
-# Headers whose functions no program with ThreadSanitizer has: with a sanitizer there are no inlined fast paths; and what stands in
+# Headers whose functions no program with ThreadSanitizer has: with a sanitizer there are no inlined fast paths; and functions that stand in
 # Those of domains are called by the library, for readers of other schemes.
 OTHERS = {"ck-domain.h", "dpdk-domain.h", "inline.h", "sequences.h", "urcu-domain.h"}
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 
 
 def compilers(folder):
-    """Those that can build a program with ThreadSanitizer."""
+    """Returns the compilers that can build a program with ThreadSanitizer."""
     found = []
     source = folder / "empty.c"
     source.write_text("int main(void) { return 0; }\n")
@@ -88,7 +88,7 @@ class ThreadSanitizer(unittest.TestCase):
         return out
 
     def run_it(self, program, options="", race="", arguments=()):
-        # One report says all that is asked for here, and each takes long.
+        # A report says all that is asked for here, and each takes long.
         names = {**os.environ, "PRUDENCE_OPTIONS": options, "TSAN_OPTIONS": "halt_on_error=1"}
         if race:
             names["RACE"] = race
@@ -131,7 +131,7 @@ class ThreadSanitizer(unittest.TestCase):
         examples = [source for source in sorted((ROOT / "lab/examples").glob("*.c")) if "dlopen" not in source.read_text()]
         self.assertGreater(len(examples), 10)
         for source in examples if DEEP else examples[::3]:
-            # gcc says that it does not see fences; what stands beside those of the examples is atomic.
+            # gcc says that it does not see fences; the accesses next to those of the examples are atomic.
             program = self.build("gcc", source, *SHARED, "-Wno-tsan")
             self.assertEqual(self.run_it(program), (0, f"{program.name}: right\n"))
 
@@ -140,7 +140,7 @@ class ThreadSanitizer(unittest.TestCase):
             program = self.build(compiler, HERE / "program_threads.c", *SHARED)
             for options in ("", "check=1,guard=50,quarantine=100K,zero_on_free=1"):
                 self.assertEqual(self.run_it(program, options), (0, "done\n"))
-            # Told nothing, it reports what is not so: these ways do need telling.
+            # Without information, it reports false races, so these ways do need the annotations.
             self.assertIn(RACE, self.run_it(program, "annotate=0")[1])
 
     def each_by(self, compiler, names):
@@ -160,7 +160,7 @@ class ThreadSanitizer(unittest.TestCase):
                 self.assertRegex(output, r"SUMMARY: ThreadSanitizer: data race .* in (touch|check|has_key)", table)
 
     def each_alone(self, source, places):
-        """What stands in the program's table, one at a time: right, and with its race, which is seen in one of the functions."""
+        """Runs each row of the program's table, one at a time: right, and with a race, which is seen in one of the functions."""
         for compiler in self.compilers:
             program = self.build(compiler, source, *SHARED)
             for name in self.each_by(compiler, named_in_table(source)):
@@ -170,7 +170,7 @@ class ThreadSanitizer(unittest.TestCase):
                 self.assertRegex(output, rf"SUMMARY: ThreadSanitizer: data race .* in ({places})", name)
 
     def test_small_structures(self):
-        """What the headers inline of them."""
+        """The part of them that the headers inline."""
         self.each_alone(HERE / "program_small.c",
                         r"touch|check|write_out|has_key|is_in_table|memset|let_go|read_\w+|update_\w+")
 

@@ -46,7 +46,7 @@ SILENT = "silent"
 RETURNED = "returned" # silent, and the operation returned the object: after that its books are in order
 ABSENT = "no second CPU" # everything else is a failure of the test: a crash, a report without the pointer, ...
 
-# Of the cells by default. The last one is what is reached; nothing was promised.
+# The cells by default. The last one is reached without a promise.
 RETURNED_MOST, TWICE_BEFORE_TRIM, TWICE_GOING_ON = 4, 40, 640 # those that are RETURNED are among them
 
 Outcome = collections.namedtuple("Outcome", "when twice said")
@@ -55,7 +55,7 @@ PLAIN = 0 # the origin of the objects
 
 
 class Matrix:
-    """What `program` has: names, and which cells mean nothing, or leave nothing behind. Objects of one origin."""
+    """Returns the names of `program`, and which cells mean nothing, or leave nothing behind. Objects of one origin."""
 
     def __init__(self, program, origin=PLAIN):
         self.program, self.origin, self.nothing, self.asks = program, origin, {}, set()
@@ -96,7 +96,7 @@ class Matrix:
 
 
 def judge(status, words, errors):
-    """What a process's end, and what it and the library wrote, say of the misuse."""
+    """Returns the verdict about the misuse, from the end and the output of a process."""
     stage = words[-1].split()[0] if words else "nothing"
     pointer = next((word.split()[1] for word in words if word.startswith("call ")), "?")
     twice = any(word.startswith("twice ") for word in words)
@@ -190,7 +190,7 @@ def not_set_up(matrix, outcomes):
 
 
 def trials():
-    """(title, matrix, cells, options, runs) of what is to be tested."""
+    """Returns (title, matrix, cells, options, runs) for the tests."""
     matrix, inlined = Matrix(PROGRAM), Matrix(INLINE)
     by_cache = [number for number, name in enumerate(inlined.operations) if "cache" in name]
     runs = matrix.runs if DEEP else ["exit", "trim", "on"]

@@ -151,8 +151,8 @@ static int measure(const struct request *request)
 static const struct argp_option options[] = {
     {"mix", 'm', "NAME,...", 0, "all, file, socket, tree, folder or drop (all)", 0},
     {"period", 'p', "STEPS,...", 0,
-     "A grace period ends after so many allocations and releases (500,5000)", 0},
-    {"idle", 'i', "STEPS,...", 0, "The CPU is idle after so many (100)", 0},
+     "A grace period ends after N allocations and releases (500,5000)", 0},
+    {"idle", 'i', "STEPS,...", 0, "The CPU is idle after N steps (100)", 0},
     {"cache", 'c', "OBJECTS,...", 0, "Room in the object cache; 0: by demand (64,256)", 0},
     {"allocations", 'n', "COUNT", 0, "How long a run is (200000)", 0},
     {"seeds", 's', "COUNT", 0, "Runs of each row, whose mean is shown (5)", 0},

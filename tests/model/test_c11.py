@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The models on the C11 memory model: builds tests/model/c11 with cargo, and runs it.
 
-Only with PRUDENCE_MODELS=deep (make test-long) or words, because it takes a minute and looks at nothing but c11/ itself; then
+Only with PRUDENCE_MODELS=deep (make test-long) or words, because it takes a minute and reads nothing but c11/ itself; then
 with the larger sizes as well. Words and flags are handed on (see c11/src/main.rs).
 
 Needs cargo, and the crates that c11/Cargo.lock names (`make setup` fetches them). Without: skipped,

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Owned caches are closed by what fast paths compare anyway (x86-64; docs/adr/0001).
+"""Owned caches are closed by values that fast paths compare anyway (x86-64; docs/adr/0001).
 
-As test_busy_flag.py, but fast paths do not look at `owner`. A taker of CPU 0's caches closes them first:
+As test_busy_flag.py, but fast paths do not read `owner`. A taker of CPU 0's caches closes them first:
 `from` (where pop takes objects from; 0: nothing is there) and `room` (whether push may put any; the ring's stop is
-one more of its kind). A release opens both, then says that nobody is the owner. A line may be closed and nobody's:
+one more of its kind). A release opens both, then says that no thread is the owner. A line may be closed and no thread's:
 then the next take and release open it.
 """
 import sys
@@ -137,7 +137,7 @@ def takes():
 
 
 def moved_owners():
-    """An owner that has left its CPU puts objects there and lets go, while a fast path of the CPU has begun."""
+    """An owner that has migrated from its CPU puts objects there and lets go, while a fast path of the CPU has begun."""
     def machine(fast):
         owner = [load('c', 'n'), store('slot[c]', 3, also=('hold[3]', 0)), store('n', 'c + 1'),
                  store('from', 1), store('room', 1), store('owner', 0)]

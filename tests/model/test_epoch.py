@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Pins that move to the newest epoch (prudence_epoch_repin), and functions that tell a thread that it is in the way
+"""Pins that move to the newest epoch (prudence_epoch_repin), and functions that notify a thread that it is blocking
 (src/core/gp/user/kick.c).
 
 The first part has the words of test_grace_period.py. In the second, kick = 1 while the thread's function is set, kicking counts
-the threads that are calling, kicked = 1 once the section was told of; gone is the observer's: the owner went on.
+the threads that are calling, kicked = 1 once the section was notified of; gone is the observer's: the owner went on.
 """
 import os
 import sys
@@ -18,7 +18,7 @@ def use(found='o'):
 
 
 def repin(by_zero=False, ahead=0):
-    """No fence, and no look at the mode: until the new word is in memory, the old one is, which keeps more."""
+    """No fence, and no load of the mode: until the new word is in memory, the old one is, which keeps more."""
     return [load('n', 'seq'), when('n != s', [store('word[0]', 0) if by_zero else [], store('word[0]', f'n + {ahead}'),
                                               mark('moved')])]
 

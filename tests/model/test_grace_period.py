@@ -67,7 +67,7 @@ def reclaim(ck='ck', freed='freed', slack=0):
 
 
 MODE = [load('md', 'mode')]
-# Behind the goal: a membarrier, except in the stable fenced mode.
+# After the goal comes a membarrier, except in the stable fenced mode.
 BARRIER = when(f'md % 4 == {FENCED}', [fence()], [membarrier()])
 
 
@@ -255,7 +255,7 @@ def registrations():
     yield 'late reader: RMW + fence, used between goal and barrier', machine(
         RMW, GOAL, LOOK, MODE, BARRIER), None
     def skipping(before):
-        """B skips the barrier on A's fgoal, and looks at `used` before or after."""
+        """B skips the barrier on A's fgoal, and reads `used` before or after."""
         return Machine([Thread('reader', PLAIN, read(0)), closer(),
                         Thread('A', START, GOAL, membarrier(), cas_max('fgoal', 'goal')),
                         Thread('B', GOAL, LOOK if before else [], load('f', 'fgoal'),
@@ -272,7 +272,7 @@ def registrations():
 
 # ------------------------------------------------------------------- at once
 def at_once():
-    """gp_try: begins and ends a grace period without a membarrier. It looks at the readers' slots (`used`: reader 0 is
+    """gp_try: begins and ends a grace period without a membarrier. It checks the readers' slots (`used`: reader 0 is
     registered), and where they fence at their words instead. The object is closed by the same thread, or by another."""
     REGISTER = [add('used', 1), fence()]
     CLAIMED = [load('u', 'used'), let('inside', 'u')]
@@ -358,7 +358,7 @@ def latent_slabs():
     yield 'mutant: latent slab, next merged with waiting', machine(all_bits=True), UAF
 
     def visit(n, bit=0, early=False):
-        """One holding of the node lock; the books are in memory."""
+        """A holding of the node lock; the books are in memory."""
         take = [load('c', 'seq')]
         return [take if early else [],
                 f'spin{n}', cas('lock', 0, 1, 'got'), jump_if('not got', f'spin{n}'),

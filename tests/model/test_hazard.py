@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Hazard pointers: names, polls of objects, whole grace periods by what was named, claims, and the mode (src/core/gp/user/hazard*.c).
+"""Hazard pointers: names, polls of objects, whole grace periods by names, claims, and the mode (src/core/gp/user/hazard*.c).
 
 Memory and property as in test_grace_period.py: p = 1 while the object can be reached. name[i] is reader i's slot: 1 names the
-object, 2 another one, 0 nothing. fenced is what readers look at, mode what threads that poll look at.
+object, 2 another one, 0 nothing. fenced is the mode that readers read, mode the one that polling threads read.
 """
 import re
 import sys
@@ -23,7 +23,7 @@ def name(i, early=False):
 
 
 def protect(i=0, again=True, first=False, **how):
-    """first: the link is looked at before the name is written, and not again."""
+    """first: the link is read before the name is written, and not again."""
     use = when('o', [check('not freed', UAF), mark('used')])
     look = load('o', 'p')
     if first:
@@ -53,7 +53,7 @@ def names(slots=(0,)):
 
 
 def poll(slots=(0,), barrier=True, look_first=False, mode_first=False, request=START, **how):
-    """One object of a detached batch whose cookie is known."""
+    """An object of a detached batch whose cookie is known."""
     made = [] if not barrier else skip_or_make(mode_first=mode_first, **how)
     return [load('k', 'ck'), when('k', [
         request, MODE if mode_first else [], GOAL, names(slots) if look_first else [], made,
@@ -141,7 +141,7 @@ def cases():
     yield 'a slot that is claimed late', claimed(RMW, START, GOAL, MODE, BARRIER, LOOK), None
     yield 'a slot that is claimed late, at once', claimed(RMW, START, GOAL, fence(), LOOK, when('u', [MODE, BARRIER])), None
 
-    # A claim while the mode changes: the slot is made fence-free, fence, look again; the switch fences too.
+    # A claim while the mode changes: the slot is made fence-free, fence, check again; the switch fences too.
     def claim_and_switch(again=True, fenced=True):
         follow = [load('m', 'of_new'), store('fenced', 'm'), fence(),
                   [load('m', 'of_new'), when('m', [store('fenced', 1)])] if again else []]
@@ -151,7 +151,7 @@ def cases():
                         Thread('poller', poll())], {**hazards(), 'of_new': 0})
     yield 'a claim while the mode changes', claim_and_switch(), None
 
-    # A name that moves up a row: the higher slot is written first, and looks go up (hazard_names.c).
+    # A name that moves up a row: the higher slot is written first, and checks go up (hazard_names.c).
     def moved_up(*threads, fenced=0, up=True):
         write = [store('name[1]', 1), store('name[0]', 2)]
         reader0 = [load('o', 'p'), when('o', [name(0), load('o', 'p'), when('o', [

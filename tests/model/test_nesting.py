@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Read sections in signal handlers: sequence and nesting depth in one word.
 
-A thread enters a section, uses what it protects, and leaves.  Signals arrive
+A thread enters a section, uses protected objects, and leaves.  Signals arrive
 before any of its instructions (and of the handlers', so handlers nest too);
 each handler has a read section of its own.  The global sequence advances when a
 signal arrives, or does not: both are tried.  At every instruction boundary a
-scanner may look at the published word; it must find every section that is
-entered and not yet being left protected: a sequence is published, and it is not
+scanner may read the published word; it must find every section that is
+entered and does not end yet protected: a sequence is published, and it is not
 newer than the global one was when that section had been entered.
 """
 import sys

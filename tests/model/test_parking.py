@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Readers that are parked while they stay outside, so that no scan looks at them (src/core/gp/user/parking.c).
+"""Readers that are parked while they stay outside, so that no scan reads them (src/core/gp/user/parking.c).
 
 One reader's slot: word; attention (1: parked, so an entry goes the slow way); and in its chunk's summary the
-two bits of `state`: 1, scans look at it; 2, touched: it was woken since the parker began.  Memory and
+two bits of `state`: 1, scans read it; 2, touched: it was woken since the parker began.  Memory and
 property as in test_grace_period.py.  A signal handler that reads is a nested section at one place of the
 entry; every place is a case.
 """
@@ -30,7 +30,7 @@ def use():
 
 
 def handler(blind=False, **how):
-    """A nested section; it finds the word published, and looks for itself whether it is parked."""
+    """A nested section; it finds the word published, and searches for itself whether it is parked."""
     return [[] if blind else [load('h', 'att'), when('h', wake(**how))], use()]
 
 
@@ -92,7 +92,7 @@ def driver(before=(), behind=LOOK, rounds=1):
 # -------------------------------------------------------------------- asker
 def asker(first=(), word=True, look_first=False, bits=True, bits_first=False, rounds=1):
     """A thread that asks the reader to fence, instead of a membarrier (at_once.c). The mark is the question, and is
-    gone when it is answered. A reader that is not looked at is not asked; it fences when it wakes, behind this fence."""
+    gone when it is answered. A reader that is not read is not asked; it fences when it wakes, behind this fence."""
     words = [load('w', 'word[0]'), when('w and w < goal', let('low', 'w'))] if word else []
     end = [cas_max('done', 'low'), mark('told'), reclaim()]
     wait = [let('low', 'goal'), words if look_first else [], load('b', 'att'),

@@ -67,7 +67,7 @@ def compile_one(source, target, flags, first=None, directory=ROOT):
 
 
 def link(objects, program, errors=None):
-    """What no case calls may be missing: a function of os.h, say, that is new."""
+    """Functions that no case calls may be missing: a function of os.h, say, that is new."""
     subprocess.run(['gcc', '-no-pie', '-Wl,--warn-unresolved-symbols', *WRAPPED, '-o', program, *objects], check=True,
                    stderr=errors)
     return program
@@ -84,7 +84,7 @@ def build():
 
 
 def build_mutant(mutant):
-    """Of a header's mutant the file of its case, and `also`, are compiled anew: what is inline is used there."""
+    """For a mutant of a header, the file of the case and `also` are compiled anew, because they use the inline functions."""
     directory = BUILD / 'mutants' / re.sub(r'\W+', '-', mutant['name'])
     shutil.rmtree(directory, ignore_errors=True)
     changed = directory / mutant['file']
@@ -142,7 +142,7 @@ def check_mutant(mutant):
 
 
 def tell(jobs):
-    """Prints what came of them; how many failed."""
+    """Prints their results, and returns how many failed."""
     failed = 0
     for job in jobs:
         good, name, verdict, schedule = job.result()

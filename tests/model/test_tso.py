@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The explorer itself: known litmus tests, sections, scheduling, its reductions."""
+"""The explorer itself: known litmus tests, sections, scheduling, reductions."""
 import sys
 from test_busy_flag import ownership
 from test_grace_period import basic
@@ -12,7 +12,7 @@ ENDS = 'at the end'
 
 
 def litmus():
-    """Classic two-thread tests; 'seen' is what the weak outcome would record."""
+    """Classic two-thread tests; 'seen' is the record of the weak outcome."""
     def sb(a, b):
         return Machine([Thread('a', store('x', 1), a, load('r', 'y'), ghost('ra', 'r')),
                         Thread('b', store('y', 1), b, load('r', 'x'), ghost('rb', 'r'))],

@@ -29,7 +29,7 @@ shared memory directly: they are the observer, not the program, and see what has
 reached memory.  `ghost` writes there at once, past the buffers: a free recorded
 by it is the earliest one the hardware could perform.
 
-What keeps it small, and loses no behaviour: operations that no other thread can
+The search stays small, and loses no behaviour, because operations that no other thread can
 notice (register work, jumps, fences over an empty buffer, loads of a variable
 that no other thread writes) run together with the operation before them, and
 registers that are never read again are forgotten.
@@ -52,7 +52,7 @@ _fresh = count()
 
 # ---------------------------------------------------------------- operations
 class Op:
-    """One operation: kind, target register or variable, operands, target label."""
+    """An operation: kind, target register or variable, operands, target label."""
     __slots__ = ('kind', 'reg', 'var', 'a', 'b', 'to', 'text', 'abort', 'also')
 
     def __init__(self, kind, text, reg=None, var=None, a=None, b=None, to=None):
@@ -130,7 +130,7 @@ when = When
 
 
 def membarrier(*cpus):
-    """One IPI for each CPU named (default: every other thread's), in order."""
+    """Sends an IPI for each CPU named (default: every other thread's), in order."""
     return Op('membarrier', 'membarrier', a=cpus)
 
 
@@ -509,7 +509,7 @@ class Machine:
 
     def explore(self, limit=3_000_000):
         """(states, None), or (states, (reason, trace)) at the first violation."""
-        gc.disable()  # nothing here is cyclic, and it would look through all states again and again
+        gc.disable()  # nothing here is cyclic, and it would search all states again and again
         states = _States(self)
         start = states.pack(self.initial())
         parent = {start: None}
@@ -700,7 +700,7 @@ def suite(cases, long=False):
     mutant is caught for the reason it was written for.  A machine may be given
     as a function that makes it.  Expected IDLE: a mutant that breaks nothing, but
     never does what the case is about.  Arguments: -v prints the traces, --table a
-    Markdown table, any other one selects cases whose name contains it.  A `long` suite looks at
+    Markdown table, any other one selects cases whose name contains it.  A `long` suite reads
     nothing but itself, so without words it runs under PRUDENCE_MODELS=deep (make test-long) alone.
     Returns the exit status."""
     if long and not sys.argv[1:] and os.environ.get('PRUDENCE_MODELS') != 'deep':

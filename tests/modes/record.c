@@ -33,7 +33,7 @@ static bool has_membarrier;
 static char file_name[256], program[64];
 static pid_t recorded;
 
-/* Reasons that somebody has given the library. Any other is its own finding. */
+/* Reasons that a thread has given the library. Any other is its own finding. */
 static const char *const intents[] = {"option rseq=0 or sandbox=1", "injected topology",
                                       "ThreadSanitizer does not see them", "not on this processor",
                                       "a tunable of glibc"};
@@ -53,7 +53,7 @@ static bool is_asked(const char *option)
     return options && (strstr(options, option) || strstr(options, "sandbox=1"));
 }
 
-/* Returns whether the machine has that. If it cannot be asked, no: under an emulator, and beside a
+/* Returns whether the machine has that. If it cannot be asked, no: under an emulator, and with a
  * preloaded library, which would be in the other program, too. valgrind preloads one. */
 static bool machine_has(const char *what)
 {

@@ -15,7 +15,7 @@ class DoesNotApply(Exception):
 
 
 def launcher():
-    """[ccache], if it is installed and can write its folder; without that it would fail each compilation."""
+    """[ccache], if that is installed and can write the cache folder; else it would fail each compilation."""
     ccache = shutil.which('ccache')
     if not ccache:
         return []

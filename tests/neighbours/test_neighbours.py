@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 15
 # ctest: processors 2
-"""The libraries and tools beside which Prudence runs behave as neighbours.toml says, which has what we rely on or recommend, a behaviour a row.
+"""The libraries and tools that run with Prudence behave as neighbours.toml says, which has the behaviours that we rely on or recommend, one a row.
 
-Each row is a small program that is built with the real neighbour, without Prudence, and prints what it sees; docs/reference/neighbours.md is
+Each row is a small program that is built with the real neighbour, without Prudence, and prints its observations; docs/reference/neighbours.md is
 the table of all. A row that prints something else fails, and says which version it was seen with and which one is here. A version that has
-changed is mentioned, and is no failure: behaviour is what counts. Nor is another behaviour of another version, except in CI and make test-long:
-nobody's first test shall fail because his system is newer than the table. Rows of neighbours that tools/setup does not install without words are run
+changed is mentioned, and is no failure: only behaviour counts. Nor is another behaviour of another version, except in CI and make test-long:
+no user's first test shall fail because the system is newer than the table. Rows of neighbours that tools/setup does not install without words are run
 with PRUDENCE_MODELS=deep (make test-long). A row is skipped where its neighbour is missing; if all are, the test is.
 
 test_neighbours.py [--turn] [ROW...]    runs these rows, or all; --turn expects the contrary of each, so each must fail
@@ -57,7 +57,7 @@ def build(row, folder, item):
 
 
 def seen(row):
-    """Returns what the row's programs print, and whether one asked to be skipped."""
+    """Returns the output of the row's programs, and whether one asked to be skipped."""
     printed = []
     for item in row.get("each", [""]):
         with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +126,7 @@ def page(text):
 
 
 def check_table():
-    """Returns what is wrong with the table itself."""
+    """Returns the faults of the table itself."""
     names = [row["name"] for row in ROWS]
     wrong = [f"two rows are called {name}" for name in sorted(set(names)) if names.count(name) > 1]
     wrong += [f"{row['name']}: there is no {row['used']}" for row in ROWS if not (ROOT / row["used"]).exists()]

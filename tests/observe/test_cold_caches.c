@@ -478,7 +478,7 @@ COLD_TEST(a_cache_is_cold_or_warm_at_each_step)
 #endif
 }
 
-/* Makes as many allocations as lead to a look at the cache, the last one without memory from that
+/* Makes as many allocations as lead to a check of the cache, the last one without memory from that
  * call on, and frees them. */
 static void look_without_memory(struct prudence_cache *cache, unsigned call)
 {

@@ -2,7 +2,7 @@
 /*
  * prudence_dump() shows where memory is held: the cache with the latent bytes, and the reader that
  * keeps them. It writes to any file descriptor, from anywhere: in handlers that interrupt the
- * library, beside all of the library's work, and in children. The options dump and dump_file do the
+ * library, during all of the library's work, and in children. The options dump and dump_file do the
  * same at a signal, and report failures.
  */
 #define _GNU_SOURCE /* memfd_create, gettid */
@@ -77,7 +77,7 @@ static struct reader_slot *slot_of_thread(struct prudence_domain *domain, int th
     abort();
 }
 
-/* Makes the thread look as if a driver had found it blocking `nanoseconds` ago. */
+/* Makes the thread seem as if a driver had found it blocking `nanoseconds` ago. */
 static void has_been_in_the_way(struct prudence_domain *domain, int thread, uint64_t nanoseconds)
 {
     struct reader_slot *slot = slot_of_thread(domain, thread);
@@ -113,7 +113,7 @@ TEST(the_cache_and_the_reader_are_named)
     expect("B of cache 'routes'\n");
     has_been_in_the_way(&prudence_default, reader.tid, UINT64_C(41234567890));
     dumped();
-    expect("section, in the way for 41.2 s\n");
+    expect("section, blocking for 41.2 s\n");
     held_reader_end(&reader);
     dumped();
     expect(
@@ -147,7 +147,7 @@ TEST(readers_of_a_set_are_named)
     }
     dumped();
     expect("of cache 'two kinds', domain 'both': ");
-    expect("(tid %d) is inside a read-side critical section of 'others', in the way for 2.0 s\n",
+    expect("(tid %d) is inside a read-side critical section of 'others', blocking for 2.0 s\n",
            (int)readers[1].tid);
     for (unsigned i = 0; i < 3; i++)
         held_reader_end(&readers[i]);
@@ -324,7 +324,7 @@ TEST(inside_the_library_no_lock_is_taken)
     expect("latent_limit: ");
     expect("in force ");
     expect("of latent_ceiling ");
-    expect("(no reader was in the way)");
+    expect("(no reader was blocking)");
     expect("this thread was interrupted inside the library");
     expect_none("live");
 }

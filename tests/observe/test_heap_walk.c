@@ -366,7 +366,7 @@ static bool is_idle(unsigned cpu)
     return true;
 }
 
-/* This thread owns a line of the cache. While the walk waits for this thread, nobody carries and
+/* This thread owns a line of the cache. While the walk waits for this thread, no thread carries and
  * the helper moves nothing. */
 TEST(a_walk_owns_cpus_and_stops_what_carries)
 {
@@ -412,8 +412,8 @@ static int look_for_changing(const struct prudence_heap_slab *slab,
     return 0;
 }
 
-/* The page source calls this half way through a resize. This thread holds nothing, so nobody waits
- * for it. */
+/* The page source calls this half way through a resize. This thread holds nothing, so no thread
+ * waits for it. */
 static bool walk_beside_resize(void)
 {
     unsigned found = 0;

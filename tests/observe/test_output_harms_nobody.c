@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Output of the library itself (messages, the dump, the profile, statistics at exit) neither ends
- * nor stops the process: when nobody reads any more, when a file may not grow, when a handler has
- * interrupted the library, and when the handler's stack is small. Two profiles are never mixed in
- * one file. The program's handlers keep their mask and flags when ours is installed in front.
+ * nor stops the process: when no thread reads any more, when a file may not grow, when a handler
+ * has interrupted the library, and when the handler's stack is small. Two profiles are never mixed
+ * in one file. The program's handlers keep their mask and flags when ours is installed in front.
  *
  * ctest: not-with sanitizers (one thread; stacks, signals and exits are those of the plain build)
  */
@@ -200,7 +200,8 @@ TEST(a_handler_may_exit)
 /* ------------------------------------------------------------------------------------- small
  * stacks of handlers */
 
-/* Bytes left for a handler on the usual stack of 8192 bytes, when the system itself needs 3376. */
+/* Bytes that remain for a handler on the usual stack of 8192 bytes, when the system itself needs
+ * 3376. */
 #define ROOM 4816
 
 static void choose_all(int number)

@@ -36,7 +36,8 @@
 #define LIBRARY                                                                                    \
     4 /* functions of the library that a trace may begin with; none if they jump to each other */
 
-/* -------------------------------------------------------------------------------------- looking */
+/* --------------------------------------------------------------------------------------
+ * checking */
 
 struct sums {
     const char *cache; /* add up sites of this cache, */
@@ -207,7 +208,7 @@ TEST(each_byte_is_counted_once)
     sampling_left = 1; /* the next allocation is sampled */
 }
 
-/* While bytes are counted, no fast path is tried in vain, and the lines it would have used
+/* While bytes are counted, no fast path is tried without success, and the lines it would have used
  * serve. */
 TEST(classes_are_counted_and_not_open)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walks over caches, domains and readers (<prudence/stats.h>). An element present during the whole
- * walk is visited once, and a removed one does not end the walk. A reader's figures tell whether it
+ * walk is visited once, and a removed one does not end the walk. A reader's figures show whether it
  * is inside, and for how long it has blocked. Also the texts of printed figures.
  */
 #define _GNU_SOURCE
@@ -130,7 +130,7 @@ TEST(a_reader_is_told_as_it_is)
     me = me_in("mine");
     assert_string_equal(me.thread_name, "observe_test_st");
     assert_int_equal(me.nesting, 2);
-    assert_int_equal(me.inside_ns, 0); /* nobody waits */
+    assert_int_equal(me.inside_ns, 0); /* no thread waits */
     assert_int_equal(me.frame_count, 0);
     cookie = prudence_domain_start_poll(domain);
     assert_int_equal(prudence_domain_poll_state(domain, cookie), false);

@@ -91,7 +91,7 @@ static void *read_once(void *unused)
     return unused;
 }
 
-/* Has so many readers at once that there must be room for more. */
+/* Has this many readers at once that there must be room for more. */
 static void readers(void)
 {
     pthread_attr_t small;

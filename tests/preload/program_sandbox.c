@@ -332,7 +332,7 @@ static void run_threads(void)
     pthread_barrier_wait(&barrier);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    churn(); /* frees objects left on other CPUs */
+    churn(); /* frees the remaining objects on other CPUs */
 }
 
 static void look_and_trim(void)
@@ -477,7 +477,7 @@ static void call_back(void)
         _exit(97);
 }
 
-/* Keeps more than the limit without a helper, beside threads, in a process that defers. */
+/* Keeps more than the limit without a helper, with other threads, in a process that defers. */
 static void keep_much(void)
 {
     pthread_barrier_wait(&barrier);

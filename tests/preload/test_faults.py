@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 8
-"""Every fault of program_faults.cpp, with our malloc preloaded: what is caught by default and with hardened=1.
+"""Every fault of program_faults.cpp, with our malloc preloaded: some are caught by default, more with hardened=1.
 
     test_faults.py          the test
     test_faults.py table    a Markdown table of all faults and allocators (docs/reference/hardened.md)
@@ -24,12 +24,12 @@ LIBRARY = BUILD / "libprudence-malloc.so"
 CAUGHT, NO_EFFECT, MISSED, ABSENT = "caught", "no effect", "missed", "-"
 STATUS = {10: NO_EFFECT, 11: MISSED, 12: ABSENT}
 
-# What hardened=1 catches by chance only, and why.
+# Faults that hardened=1 catches by chance only, and why.
 NOT_CAUGHT = {
     "write 30 bytes behind the end, 300 bytes": "it lies in the next block, whose owner may write there",
     "write after free and reuse, 16 bytes": "the memory is its next owner's, who may write there",
 }
-# Of the faults of malloc's interface, in the table of docs/reference/hardened.md.
+# Faults of malloc's interface, in the table of docs/reference/hardened.md.
 HARDENED_AT_LEAST, DEFAULT_AT_LEAST = 160, 96
 
 
@@ -40,7 +40,7 @@ def faults():
 
 
 def commit(number, preload, options):
-    """What became of a fault, and what was said of it."""
+    """The outcome of a fault, and the report."""
     names = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "PRUDENCE_"))}
     names |= {"LD_PRELOAD": ld_preload(preload)} if preload else {}
     names |= {"PRUDENCE_OPTIONS": options} if options else {}

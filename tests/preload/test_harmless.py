@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Programs that other allocators let run go on: what harms nothing is reported once (ADR 159). Options end them."""
+"""Programs that other allocators let run go on: harmless faults are reported once (ADR 159). Options end them."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ class Harmless(unittest.TestCase):
         for what, says in MISUSE.items():
             for options in ("", "check=1,harmless_misuse=report", "hardened=1,harmless_misuse=report", "sandbox=1", "rseq=0"):
                 if "usable" in what and "=report" in options or what == "usable freed" and options:
-                    continue  # what finds the misuse there ends the process, or does not see it
+                    continue  # the option that finds the misuse there ends the process, or does not see it
                 with self.subTest(what=what, options=options):
                     status, out, errors = run(what, options)
                     self.assertEqual((status, out), (0, "still running\n"), errors)

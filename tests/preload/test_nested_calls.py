@@ -86,7 +86,7 @@ class StandIns:
 
 
 class Run:
-    """One run of the program; `calls`: how often the stand-in was called in each phase."""
+    """Runs the program once; `calls`: how often the stand-in was called in each phase."""
 
     def __init__(self, preload, options="", program="preload_program_nested"):
         environment = {name: value for name, value in os.environ.items()
@@ -107,7 +107,7 @@ class Run:
             self.calls = dict(zip(PHASES, struct.unpack("3Q", file.read(24))))
 
     def wrong(self, function, options):
-        """What is wrong with it; None: nothing."""
+        """Returns the fault of the run, or None."""
         if self.status != 0 or self.out != "ok\n":
             return f"{self.status}: {self.out}{self.errors}"
         if "stats=1" in options:
@@ -163,7 +163,7 @@ class NestedCalls(unittest.TestCase):
             self.try_all(FUNCTIONS if DEEP else UNDER_OPTIONS, options)
 
     def test_dlsym_in_the_trace_of_a_free_by_dlsym(self):
-        """The loaded library looks a function up. There dlsym frees the text that a failed dlsym of the stand-in has left."""
+        """The loaded library looks a function up. There dlsym frees the text of a failed dlsym of the stand-in."""
         self.try_all(["backtrace"], OPTIONS[-1])
 
     def test_a_stand_in_that_calls_itself(self):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Programs that know nothing of us, and a few that do, on libprudence-malloc.
 
-Every preloaded run asks for stats=1 and looks at what was counted: so it is known that our malloc
+Every preloaded run asks for stats=1 and reads the counts, so it is known that our malloc
 served it, and not another.
 """
 
@@ -37,7 +37,7 @@ def environment(options="", preload=True):
 
 
 def run(*command, options="stats=1", preload=True, status=0, **arguments):
-    """What the program wrote, and what our statistics say of each of its processes."""
+    """Returns the program's output, and our statistics of each process."""
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=100,
                           env=environment(options, preload), **arguments)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Programs in a sandbox: a filter of system calls that was installed after the start of the library.
 
-What program_sandbox.c does in each phase is run under three kinds of filter: one that kills, where nothing more than the short list
-may be called; one that refuses, which may never end the process; and one that tells which calls are made. These are compared with the
+Each phase of program_sandbox.c runs under three kinds of filter: one that kills, where nothing more than the short list
+may be called; one that refuses, which may never end the process; and one that shows which calls are made. These are compared with the
 table "System calls by phase" of docs/reference/malloc.md.
 """
 
@@ -21,7 +21,7 @@ STATIC = BUILD / "bin" / "preload_program_sandbox_static"
 PAGE = ROOT / "docs" / "reference" / "malloc.md"
 SKIPPED = 77
 
-# Rows of the table, by their first column: what the program does, and with which options.
+# Rows of the table, by their first column: the action of the program, and the options.
 PHASES = {
     "allocates and frees": ("alone", ""),
     "the same in threads": ("threads", ""),
@@ -44,7 +44,7 @@ PHASES = {
     "the same beside threads that defer": ("late-option-defers", ""),
 }
 
-# What these call depends on how much time passes.
+# The calls of these phases depend on how much time passes.
 BY_TIME = {"defer-threads", "defer-before", "helper"}
 
 
@@ -61,7 +61,7 @@ def run(role, mode, options="", program=PROGRAM):
 
 
 def beyond(role, options):
-    """The calls beyond the short list, as the program tells them."""
+    """The calls beyond the short list, as the program prints them."""
     done = run(role, "log", options)
     line = re.search(r"^beyond:(.*)$", done.stdout, re.M)
     if not line:
@@ -70,7 +70,7 @@ def beyond(role, options):
 
 
 def calls(cell):
-    """What a cell of the table says; "none" for none."""
+    """Returns the text of a cell of the table; "none" for none."""
     return set(re.findall(r"`(\w+)`", cell))
 
 
@@ -105,7 +105,7 @@ class Sandbox(unittest.TestCase):
                         self.assertEqual(bool(seen), bool(written[column]), "nothing is called")
 
     def test_few_calls_are_enough(self):
-        """Where the table says none, a filter that kills does not."""
+        """If the table says none, a filter that kills does not."""
         for phase, written in table().items():
             role, options = PHASES[phase]
             for column, more in ((0, ""), (1, "sandbox=1")):
@@ -156,7 +156,7 @@ class Sandbox(unittest.TestCase):
         self.assertEqual(run("defer-threads", "kill", "sandbox=1", STATIC).returncode, 0)
 
     def test_sandbox_0_makes_all_calls(self):
-        """The filter sees what it should: without the option's default a plain program is killed."""
+        """The filter sees all calls: without the option's default a plain program is killed."""
         self.assertNotEqual(run("threads", "kill", "sandbox=0").returncode, 0)
 
 

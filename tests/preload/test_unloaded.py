@@ -22,7 +22,7 @@ PLUGIN = r"""
 __attribute__((noinline)) void *NAME(void) { void *block = malloc(1000); memset(block, 1, 1000); return block; }
 void *entry(unsigned blocks) { void *last = 0; while (blocks--) { void **block = NAME(); *block = last; last = block; } return last; }
 """
-# Arguments: what is loaded and unloaded one after another ("-": not unloaded), then the file whose last block is freed twice, or "".
+# Arguments: the files loaded and unloaded one after another ("-": not unloaded), then the file whose last block is freed twice, or "".
 PROGRAM = r"""
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ int main(int count, char **names)
 
 
 def supported():
-    """Whether the C library finds modules without a lock (glibc 2.35)."""
+    """Returns whether the C library finds modules without a lock (glibc 2.35)."""
     return b"_dl_find_object" in Path(BUILD / "libprudence-malloc.so").read_bytes()
 
 

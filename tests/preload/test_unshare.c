@@ -2,7 +2,7 @@
 /*
  * A process without threads of its own gets none from the library, whatever it frees, so unshare()
  * and setns() of a user namespace work. The same holds in a child of a process with threads, and
- * after all other threads have ended. Beside another thread there is one for decay, unless the
+ * after all other threads have ended. With another thread there is one for decay, unless the
  * process limits its system calls, as plain programs do.
  */
 #define _GNU_SOURCE

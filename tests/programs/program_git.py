@@ -23,7 +23,7 @@ class Git(Program):
         return run("git", *words, env=IDENTITY).stdout.strip()
 
     def build(self, run, name, commits):
-        """A history of our sources: in each commit a few files change. Returns its last commit."""
+        """A history of our sources: in each commit a few files change. Returns the last commit."""
         place = self.data / name
         self.git(run, "init", "-q", place)
         for folder in ("src", "include", "docs", "tests", "tools")[:self.pick(2, 5)]:

@@ -11,7 +11,7 @@ from support import Failed, Program
 
 
 class Client(threading.Thread):
-    """Owns the keys of one number; compares what it reads with what it wrote."""
+    """Owns the keys of one number; compares read values with written ones."""
 
     def __init__(self, path, number, operations):
         super().__init__()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: long (redis and postgresql are servers, too)
 # ctest: processors 2
-"""nginx: two workers under wrk's load, reloaded meanwhile; files come back as they are, also zipped."""
+"""nginx: two workers under wrk's load, reloaded during the load; files come back as they are, also zipped."""
 
 import gzip
 import hashlib

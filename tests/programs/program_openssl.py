@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""OpenSSL: keys, signatures, certificates and a TLS connection; what ours made, a plain run accepts."""
+"""OpenSSL: keys, signatures, certificates and a TLS connection; a plain run accepts ours."""
 
 import hashlib
 import random

@@ -40,7 +40,7 @@ class Python(Program):
             # Sockets to virtual machines hang where there is a device but no peer.
             command = ["/usr/bin/python3.11", "-m", "test", "--timeout", "240", "-i", "*VSOCK*", name]
             try:
-                # Some compare what stands on standard error, and which descriptors are open.
+                # Some compare standard error, and which descriptors are open.
                 self.run_program(*command, env=MALLOC, trace=False, watch=True)
                 passed += 1
             except Failed as error:

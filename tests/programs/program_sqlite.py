@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""sqlite3: a database is built, changed, checked and vacuumed; a digest of its contents stays."""
+"""sqlite3: a database is built, changed, checked and vacuumed; a digest of the contents stays."""
 
 from support import Program
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: long (torture tests do the same on our own calls)
 # ctest: processors 2
-"""stress-ng: its memory stressors, which verify what they wrote; with threads, forks and small limits."""
+"""stress-ng: the memory stressors, which verify written data; with threads, forks and small limits."""
 
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of real programs share (tools/test/programs runs them).
+"""Shared by the tests of real programs (tools/test/programs runs them).
 
 A test has a folder of its own below the system's temporary folder, a copy of the library in it that
 everybody can read, and starts programs with that copy preloaded. The commands and what they printed
@@ -10,7 +10,7 @@ That ours was used is proved, not assumed:
            its children: each allocation function that any program or library of the process calls is
            the preloaded one, malloc or calloc among them;
   mapped   /proc/PID/maps of servers and their children, while they work;
-  counted  the library's statistics at exit (PRUDENCE_OPTIONS=stats=1): one process made at least so
+  counted  the library's statistics at exit (PRUDENCE_OPTIONS=stats=1): one process made at least that
            many allocations. Not asked of another malloc than Prudence.
 """
 
@@ -33,9 +33,9 @@ ALLOCATION = ("malloc calloc realloc free posix_memalign aligned_alloc memalign 
               "malloc_usable_size").split()
 BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(%s)'"
                      % "|".join(ALLOCATION))
-# What the library writes at the exit of each process: totals, then a block for each cache.
+# The library's text at the exit of each process: totals, then a block for each cache.
 HEAD = (r"^prudence: statistics of process .*\n"
-        r"(?:prudence \S+: process .*\n(?:(?:slabs and|latent|live|  ).*\n)*\n)?")  # what holds memory
+        r"(?:prudence \S+: process .*\n(?:(?:slabs and|latent|live|  ).*\n)*\n)?")  # holders of memory
 COUNTED = re.compile(HEAD + r"(?:\w+ .*\n){0,8}?allocations +(\d+)$",
                      re.MULTILINE)
 STATISTICS = re.compile(HEAD + r"(?:(?: *\w+ +\S+)?\n)*", re.MULTILINE)
@@ -53,7 +53,7 @@ class Settings:
 
 
 class Failed(AssertionError):
-    """A program did not do what it should; the message is for people."""
+    """A program did not behave as it should; the message is for people."""
 
 
 def processes_below(pid):
@@ -106,7 +106,7 @@ def tail(path, lines=15):
 
 
 class Done:
-    """What a command printed."""
+    """The output of a command."""
 
     def __init__(self, stdout, stderr):
         self.stdout_path, self.stderr_path = stdout, stderr
@@ -146,10 +146,10 @@ class Program(unittest.TestCase):
         self.mapped = 0
         self.traced = False
 
-    # -- what a test says ---------------------------------------------------------------------------
+    # -- output of a test ---------------------------------------------------------------------------
 
     def note(self, fact):
-        """A fact for the table: what was checked."""
+        """A fact for the table: the checked property."""
         self.facts.append(fact)
 
     def pick(self, short, full):
@@ -190,7 +190,7 @@ class Program(unittest.TestCase):
 
     def launch(self, command, preload=True, trace=True, drop=False, cwd=None, env=(), stdin=None,
                stdout=None):
-        """Start a command. Returns the process and its two logs.
+        """Start a command. Returns the process and the two logs.
         trace: prove by the loader's log and the statistics; False where they would disturb.
         drop: not as root, for programs that refuse it."""
         command = [str(word) for word in command]
@@ -218,7 +218,7 @@ class Program(unittest.TestCase):
         return process, Done(out, err)
 
     def run_program(self, *command, expect=0, limit=None, watch=False, **how):
-        """Run a command to its end; it must return what is expected. watch: look at its mappings."""
+        """Run a command to its end; it must return the expected status. watch: read its mappings."""
         process, done = self.launch(command, **how)
         process.command = command
         limit = limit or self.pick(*self.limit)
@@ -239,7 +239,7 @@ class Program(unittest.TestCase):
         return done
 
     def run_plain(self, *command, **how):
-        """The same without our library: what the result is compared with."""
+        """Runs it without our library, to compare the result."""
         return self.run_program(*command, preload=False, **how)
 
     def start_server(self, *command, ready, end=signal.SIGTERM, **how):
@@ -282,13 +282,13 @@ class Program(unittest.TestCase):
 
     @staticmethod
     def end_process(process):
-        """The process and all below it. What has left it is ended with the test."""
+        """The process and all below it. The test ends processes that have moved out of it."""
         if process.poll() is None:
             kill(processes_below(process.pid))
             process.wait()
 
     def show_stacks(self, pid):
-        """Where a process that hangs stands, for the kept logs."""
+        """Returns where a hanging process stands, for the kept logs."""
         if not shutil.which("gdb"):
             return
         for process in processes_below(pid):

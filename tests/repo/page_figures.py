@@ -16,7 +16,7 @@ DIGITS = r"(?<![A-Za-z_\d.])\d+(?:,\d{3})*(?:\.\d+)*(?![\d_])"
 WORDS = (r"\b(?:half|twice|doubled|doubles|(?:" + "|".join(COUNTS) + r") times|(?:an?|one|two|three|four) (?:" + "|".join(PARTS) + r")s?|(?:" +
          "|".join(COUNTS) + r")fold)\b")
 NUMBER = f"{DIGITS}|{WORDS}"
-ROUGH = 0.1   # as a share: how far a word, or a rounded number, may be from what was measured
+ROUGH = 0.1   # as a share: how far a word, or a rounded number, may be from the measured value
 
 
 class NoSuchCell(Exception):
@@ -29,7 +29,7 @@ def text_of(page):
 
 
 def blanked(text):
-    """What a reader is told: without code, unless that is a bare number; without targets of links and without comments."""
+    """Returns the text that a reader sees: without code, unless that is a bare number; without targets of links and without comments."""
     def away(match):
         return re.sub(r"\S", " ", match[0])
     text = re.sub(r"^```.*?^```$", away, text, flags=re.M | re.S)
@@ -44,7 +44,7 @@ def numbers_of(text):
 
 
 def value_of(word):
-    """(what the number says, how far it may be from what was measured)"""
+    """Returns (the value of the number, the distance allowed from the measured value)."""
     word = word.lower()
     if word[0].isdigit():
         digits = word.replace(",", "")
@@ -104,7 +104,7 @@ def numbers_in(cell):
 
 
 def rows(page, title, *start):
-    """Those whose first cells are these."""
+    """Returns the rows whose first cells are these."""
     found = [row for row in table(page, title)[1:] if row[:len(start)] == list(start)]
     if not found:
         raise NoSuchCell(f"{page}, '{title}' has no row {' | '.join(start)}")

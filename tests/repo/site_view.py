@@ -48,7 +48,7 @@ return {
 
 
 def missing():
-    """What is not installed, or None."""
+    """Returns the name of a missing program, or None."""
     try:
         import selenium  # noqa: F401
     except ImportError:

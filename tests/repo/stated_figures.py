@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Where each number of README.md and CHANGELOG.md comes from (docs/adr/0132). test_figures.py compares them.
+"""The source of each number of README.md and CHANGELOG.md (docs/adr/0132). test_figures.py compares them.
 
 A line is (page, words, sources). The words stand in the page once, however its lines are broken; each {} is a number, and has a source:
 
   measured   a function that reads it out of tables
-  said       a file, and words in it that have the same number: of limits, defaults, sizes and conditions, which nobody measures
+  said       a file, and words in it that have the same number: of limits, defaults, sizes and conditions, which are not measured
 
 Versions, dates and the like are known by their form (FORMS) and need no line."""
 

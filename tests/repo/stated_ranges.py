@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the ranges on pages of results, and the counts of instructions on all pages, come from (docs/adr/0132). test_ranges.py compares them.
+"""The sources of ranges on pages of results, and of counts of instructions on all pages (docs/adr/0132). test_ranges.py compares them.
 
 A range ("0.6 to 1.0") must begin at the least and end at the largest of the rows that its sentence covers, so no row is worse than the sentence. A
 count of instructions must be the one that the tests of tests/instructions hold."""
@@ -47,13 +47,13 @@ SIZES = {"16 B": "16", "64 B": "64", "512 B": "512", "4,096 B": "4096"}
 
 
 def by_plain(threads, ways, sizes=tuple(SIZES.values())):
-    """By the best plain pair in batches of 1,024: each load that replaces live objects."""
+    """Divides by the best plain pair in batches of 1,024: each load that replaces live objects."""
     titles, *lines = table(csv("replace"), "")
     return [numbers_in(line[titles.index(way)])[1] for way in ways for line in lines if line[0] == threads and line[1] in sizes and line[2] != "tight"]
 
 
 def pairs_cell(way, size):
-    """A cell of results.md's table, without and beside a reader: the geometric mean and the worst load; bold where the mean is within the target."""
+    """A cell of results.md's table, without and with a reader: the geometric mean and the worst load; bold where the mean is within the target."""
     name, target = WAYS[way]
     found = []
     for threads in ("1 + 0", "1 + 1"):
@@ -217,7 +217,7 @@ OTHER = [
     (ACDC, "flat from 1 to 12 threads", "a condition"),
     (RESULTS, "among 64 to 16,384 live ones", "a condition"),
     (RESULTS, "From 1 to 8 threads", "a condition"),
-    (RESULTS, "pairs of 16 to 512 bytes", "a condition; test_ranges.py looks at all its rows"),
+    (RESULTS, "pairs of 16 to 512 bytes", "a condition; test_ranges.py reads all its rows"),
     (RESULTS, "peaks of 17 to 59 MB", "seen in runs that were not kept"),
     (RESULTS, "reached 18 to 436 MB", "seen in runs that were not kept"),
     (RESULTS, "liburcu 52 to 64", "seen in runs that were not kept"),
@@ -238,7 +238,7 @@ def golden(name, file="fast_paths"):
 SHORT_TERM, HARDENED = "docs/reference/short-term-memory.md", "docs/reference/hardened.md"
 ADR = "docs/adr"
 
-COUNTS = [  # (page, words with {}, what each {} is)
+COUNTS = [  # (page, words with {}, the source of each {})
     (SHORT_TERM, "A refresh executes {} instructions", [lambda: golden("scm_refresh", "short_term")]),
     (SHORT_TERM, "A lazy tick executes {} instructions", [lambda: golden("scm_tick", "short_term")]),
     (f"{ADR}/0020-short-term-memory.md", "first refresh {}, further {}, tick {}, allocation in a region {}.",
@@ -261,5 +261,5 @@ COUNTED_ELSEWHERE = [
     ("docs/explanation/scaling.md", "an instruction in each sequence", "no count"),
     ("docs/reference/options.md", "6 instructions for an allocation by size, about 30", "the cost of an option that is off by default"),
 ]
-# Pages whose counts are of the kernel and its table beside them.
+# Pages whose counts are of the kernel and the table.
 OF_THE_KERNEL = ("docs/results-kernel", "docs/linux-rfc.md", "docs/how-to/kernel")

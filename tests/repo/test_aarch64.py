@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A run's name says what comes of it, and how many seconds it takes: ok_30, fail_5, skip_1; cut_1 and the end of the guest take
+# A run's name says the result, and how many seconds it takes: ok_30, fail_5, skip_1; cut_1 and the end of the guest take
 # for ever, so no more is printed.
 GUEST = r'''#!/bin/bash
 while [ "$1" != -initrd ]; do shift; done
@@ -115,7 +115,7 @@ class Boots(unittest.TestCase):
             self.assertIn("PRUDENCE_GUEST_SECONDS is", done.stdout)
 
 
-# What one way prints last, after `leaves_out` and an emulator that answers as the folder's guest_emulator does.
+# The last output of one way, after `leaves_out` and an emulator that answers as the folder's guest_emulator does.
 COUNTS = ('set -euo pipefail; cd "$1"; . tools/test/emulation.sh; leaves_out "too slow" "slow_.*"; emulation_leaves_out "$2" env; '
           'emulation_runs "$2" env <"$2/runs"; counts_say way; counts_say again')
 ANSWERS = ("threads-after-fork", "own-threads", "seccomp", "fault-kind", "mremap-left", "address-limit", "advice", "own-name", "root-folder")

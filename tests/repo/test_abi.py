@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/check/abi finds what breaks programs: a library of two functions, and what may become of it.
+"""tools/check/abi finds changes that break programs: a library of two functions, and possible changes of it.
 
 Without abigail-tools this is skipped, or with CI in the environment a failure.
 """

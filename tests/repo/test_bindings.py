@@ -36,7 +36,7 @@ REASONS = {
     "prudence_qsbr_blocking_leave": "part of PRUDENCE_QSBR_BLOCKING: prudence_qsbr_blocking_end",
     "prudence_tell_section_ends": "part of prudence_read_unlock",
 }
-# Structures that only inlined readers look into.
+# Structures that only inlined readers read.
 PRIVATE_TYPES = {"prudence_domain_shared", "prudence_hash", "prudence_id_table", "prudence_lockfree_hash", "prudence_reader",
                  "prudence_routes"}
 

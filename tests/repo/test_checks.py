@@ -591,11 +591,18 @@ class Prose(Check):
 
     def test_a_file_may_be_above_the_limit_but_not_far(self):
         self.write("tools/one.py", "# SPDX-License-Identifier: MIT\n" + "\n\n# Of the thread number one in this list\n\n" * 5)
-        self.fails("check-prose", 'tools/one.py: 5 "fragments" in 5 texts: more than 15 in 100')
+        self.fails("check-prose", 'tools/one.py: 5 "fragments" in 5 texts: more than 3 in 100')
+
+    def test_private_words(self):
+        words = "beside", "looked", "nobody", "in the way", "told", "left", "meanwhile", "in vain", "so many"
+        self.write("tools/one.py", "# SPDX-License-Identifier: MIT\n" + "".join(f"\n\n# Frees the object {word} of the list\n\n" for word in words))
+        self.fails("check-prose", "private words of all groups: 1 ", f"{len(words)} failures")
+        self.write("tools/one.py", "# SPDX-License-Identifier: MIT\n\n# Readers look up the object of the list\n")
+        self.passes("check-prose")
 
     def test_rates_are_printed(self):
         self.write("tools/one.py", "# SPDX-License-Identifier: MIT\n\n# Of the thread number one in this list\n")
-        self.assertIn("Python of programs and tools: 8 words; fragments 100.0 of 5", self.run_tool("check-prose", "--rates", self.root).stdout)
+        self.assertIn("Python of programs and tools: 8 words; fragments 100.0 of 1", self.run_tool("check-prose", "--rates", self.root).stdout)
 
     def test_code_is_not_prose(self):
         self.write("src/core/slab/slab.c", CLEAN["src/core/slab/slab.c"] + 'const char *text = "by who";\n')

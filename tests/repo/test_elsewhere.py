@@ -76,7 +76,7 @@ class Elsewhere(unittest.TestCase):
 
 
     def test_a_user_without_home(self):
-        """As in a container, whose user may have neither HOME nor a line in /etc/passwd."""
+        """Runs as in a container, whose user may have neither HOME nor a line in /etc/passwd."""
         with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": ""}), mock.patch("pathlib.Path.home", side_effect=RuntimeError):
             self.assertRaisesRegex(machine.BadCalibration, "set XDG_CACHE_HOME", machine.default_path)
 

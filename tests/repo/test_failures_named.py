@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The last lines of `make test` name each test that failed, and what it said last."""
+"""The last lines of `make test` name each test that failed, and the last output."""
 
 import subprocess
 import tempfile

@@ -17,7 +17,7 @@ HOW = "add a line to tests/repo/stated_figures.py that says where it comes from"
 
 
 def pattern_of(words):
-    """Of words whose {} are numbers, however the lines are broken."""
+    """Makes a pattern of words whose {} are numbers, however the lines are broken."""
     parts = [r"\s+".join(map(re.escape, re.split(r"\s+", part))) for part in words.split("{}")]
     return f"({pages.NUMBER})".join(parts)
 
@@ -31,7 +31,7 @@ def known_by_form(text, forms):
 
 
 def wrong_value(number, source):
-    """What is wrong with a number, or None."""
+    """Returns the fault of a number, or None."""
     if isinstance(source, stated.Said):
         words = pages.text_of(source.file)
         if " ".join(source.words.split()) not in " ".join(words.split()):
@@ -47,7 +47,7 @@ def wrong_value(number, source):
 
 
 def problems(page, text, figures, forms):
-    """All that is wrong with a page, as file:line: what."""
+    """Returns all faults of a page, as file:line: fault."""
     numbers, covered, found = pages.numbers_of(text), set(), []
     for words, sources in figures:
         matches = list(re.finditer(pattern_of(words), text, re.I))
@@ -107,7 +107,7 @@ PAGE = "# T\n\nIt takes 0.61 of\nthe time, within 34 MB, `0.61`.\n\n## Times\n\n
 
 
 class Reading(unittest.TestCase):
-    """The check itself: what it must find."""
+    """Tests the check itself."""
 
     def setUp(self):
         for cached in (pages.text_of, pages.tables_of):

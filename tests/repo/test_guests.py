@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (a tool that make test-long runs)
-"""tools/test/guests with a made-up archive and an emulator that prints what it is given: it chooses the right kernel, and
+"""tools/test/guests with a made-up archive and an emulator that prints its arguments: it chooses the right kernel, and
 believes no guest that is not right."""
 
 import os
@@ -132,7 +132,7 @@ class Guests(unittest.TestCase):
         self.passes("broken", repaired())
 
     def run_without(self, *programs, arguments=("--smoke",), **environment):
-        links = self.root / "system" # all that is needed beside the made-up programs
+        links = self.root / "system" # all that is needed in addition to the made-up programs
         links.mkdir()
         for name in ("dirname", "mkdir", "cat", "sed", "grep", "env", "timeout", "tail", "sh"):
             (links / name).symlink_to(Path("/usr/bin", name))

@@ -38,7 +38,7 @@ def compilers():
 
 
 def compile_text(text, compiler, language, standard, *flags):
-    """What the compiler complains about; None: nothing."""
+    """Returns the complaint of the compiler, or None."""
     strict = STRICT + (STRICT_C if language == "c" else STRICT_CXX)
     done = subprocess.run([COMPILERS[compiler][language], f"-std={standard}", "-O2", *strict, *flags,
                            f"-I{INCLUDE}", "-x", language, "-c", "-o", "/dev/null", "-"],
@@ -51,7 +51,7 @@ def twice(headers):
     return "".join(f"#include <{header}>\n" for header in headers) * 2 + "typedef int nothing;\n"
 
 
-# These need headers that are for C, or that few systems have. tests/toolkit compiles them.
+# The following need headers that are for C, or that few systems have. tests/toolkit compiles them.
 OF_OTHERS = {"ck-domain.h", "dpdk-domain.h"}
 
 

@@ -119,7 +119,7 @@ class Install(unittest.TestCase):
         self.assertIn("libprudence-urcu.so.0", needed)
 
     def test_documents(self):
-        """Man pages name documents, which are installed; installed pages link only to what is, and their code is as it was."""
+        """Man pages name documents, which are installed; installed pages link only to installed files, and their code is as it was."""
         folder = self.prefix / "share/doc/prudence"
         for page in MAN.iterdir():
             text = page.read_text().replace("\\-", "-")
@@ -135,7 +135,7 @@ class Install(unittest.TestCase):
             self.assertEqual(len(page.read_text().split()), len(source.split()), "words were lost")
 
     def test_man_pages(self):
-        """Those of functions are in man3 (test_site.py)."""
+        """The pages of functions are in man3 (test_site.py)."""
         installed = {page.name for page in self.prefix.rglob("man/man*/*.*")}
         self.assertEqual({name for name in installed if not name.endswith(".3")}, {page.name for page in MAN.iterdir()})
         self.assertLess({"prudence_malloc.3", "prudence-hash.h.3", "scm_refresh.3"}, installed)
@@ -155,7 +155,7 @@ class Install(unittest.TestCase):
             self.assertEqual({path.name for path in (self.prefix / "share" / folder).iterdir()}, {name.format(program) for program in programs})
 
     def test_the_libraries_alone(self):
-        """Without a preset nothing is looked for but the compiler, and all is built that make install installs."""
+        """Without a preset nothing is searched for but the compiler, and all is built that make install installs."""
         out = self.root / "alone"
         run("cmake", "-S", ROOT, "-B", out, "-G", "Ninja", "-DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON")
         self.assertNotIn("-Werror", (out / "build.ninja").read_text())

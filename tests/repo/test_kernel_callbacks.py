@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/kernel/callbacks --caches tells how a cache frees, in two sources."""
+"""tools/kernel/callbacks --caches shows how a cache frees, in two sources."""
 
 import subprocess
 import tempfile

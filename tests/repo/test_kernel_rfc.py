@@ -45,7 +45,7 @@ class Patch(unittest.TestCase):
             self.assertLessEqual(set(tree.files_of(text)), FILES)
 
     def test_it_goes_in_and_out_again(self):
-        """Each by itself, on as much of its files as it tells."""
+        """Each by itself, on the part of its files that it shows."""
         for patch in PATCHES:
             with self.subTest(patch.name), tempfile.TemporaryDirectory() as folder:
                 alone = Path(folder, "alone")

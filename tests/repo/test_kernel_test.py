@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/kernel/test in a made-up tree, whose kernel says what the test wants: it passes only what was tested."""
+"""tools/kernel/test in a made-up tree, whose kernel says what the test wants: it passes only tested parts."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ class KernelTest(unittest.TestCase):
             path.chmod(0o755)
 
     def run_it(self, *kernels, said="ok 1 - one\n", seconds="2"):
-        """Its exit status, and its last line."""
+        """Returns the exit status, and the last line."""
         (self.tree / "said").write_text(said)
         done = subprocess.run([self.tree / "tools/kernel/test", *kernels], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env=os.environ | {"PATH": f"{self.tree}:{os.environ['PATH']}", "PRUDENCE_TORTURE_SECONDS": seconds})

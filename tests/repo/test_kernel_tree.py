@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The patches that put Prudence into Linux (kernel/tree/, docs/adr/0084) are well-formed: listed, numbered, each with its argument;
-every hunk applies to what it says stands there. Whether that stands in Debian's source is asked by tools/kernel/tree, which downloads it."""
+every hunk applies to the lines that it names. Whether that stands in Debian's source is asked by tools/kernel/tree, which downloads it."""
 
 import re
 import subprocess
@@ -49,7 +49,7 @@ def files_of(text):
 
 
 def file_with(hunks, after):
-    """As much of a file as hunks tell; `after` their change, or before. It ends where they do, as a patch at a file's end demands."""
+    """The part of a file that hunks show; `after` their change, or before. It ends where they do, as a patch at a file's end demands."""
     lines, at = [], 1
     for first, before, changed in hunks:
         lines += [f"line {n}" for n in range(at, first)] + (changed if after else before)

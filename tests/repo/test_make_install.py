@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`make install` says what its prefix needs, and that is enough; `make uninstall` leaves nothing; nothing below build/ becomes root's.
 
-A stand-in for the checkout has the Makefile and tools/install, and installs some files, or what the build of this test has. So nothing is
+A stand-in for the checkout has the Makefile and tools/install, and installs some files, or those of this test's build. So nothing is
 compiled.
 """
 

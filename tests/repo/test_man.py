@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # REUSE-IgnoreStart (what follows has such lines in texts of files)
-"""The man pages: groff warns of nothing, examples do what they say, and nothing public is left out.
+"""The man pages: groff warns of nothing, examples do what they say, and nothing public is skipped.
 
 Without groff that part is skipped, or with CI in the environment a failure.
 """
@@ -25,13 +25,13 @@ SCENARIOS = ("endurance", "pairs", "latency", "stall", "recycle", "tree", "destr
 
 
 def warnings(page):
-    """What groff has to say about the text of a page."""
+    """Returns the warnings of groff about the text of a page."""
     return subprocess.run(["groff", "-ww", "-man", "-Kutf8", "-Tutf8", "-z"], input=page, text=True,
                           capture_output=True, check=True).stderr
 
 
 def source(name):
-    """A page with its escapes resolved."""
+    """Returns a page with escapes resolved."""
     text = (ROOT / "docs/man" / name).read_text()
     for escape, plain in ((r"\-", "-"), (r"\(aq", "'"), (r"\e", "\\"), (r"\fR", ""), (r"\fI", "")):
         text = text.replace(escape, plain)
@@ -39,7 +39,7 @@ def source(name):
 
 
 def functions(header):
-    """The functions of a header, inline ones too, and its macros that take arguments."""
+    """The functions of a header, inline ones too, and macros that take arguments."""
     text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
     text = re.sub(r"^#(?!define).*$", "", text, flags=re.M)
     declared = set(re.findall(r"PRUDENCE_API[^;{]*?\b((?:prudence|scm)_\w+)\(", text))

@@ -63,7 +63,7 @@ class Modes(unittest.TestCase):
 
 
 class Record(unittest.TestCase):
-    """What a program does that is no test of this: base_test_list."""
+    """Runs a program that is no test of this: base_test_list."""
 
     def run_it(self, **names):
         with tempfile.TemporaryDirectory() as folder:

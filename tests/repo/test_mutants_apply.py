@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Each fault of tests/mutants can still be put into the source, and names a case or a test that is there: a list that
-nobody applies would say less with each change. Whether each is found is asked by tools/test/mutants (make test-long)."""
+cannot be applied would say less with each change. Whether each is found is asked by tools/test/mutants (make test-long)."""
 
 import sys
 import unittest

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What packages say of the tree is so: each installed file is in one of Debian's packages, each library has a package, prudence-dkms has
-what the module is made of, versions agree, and symbols files follow from the interface. tools/release/deb and
-tools/release/packages (make test-long) build the packages; what the first makes of a trial's results is tested here."""
+"""The packages' statements about the tree are true: each installed file is in one of Debian's packages, each library has a package, prudence-dkms has
+the sources of the module, versions agree, and symbols files follow from the interface. tools/release/deb and
+tools/release/packages (make test-long) build the packages; the first one's verdict about a trial's results is tested here."""
 
 import os
 import re
@@ -21,7 +21,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 DEBIAN = ROOT / "debian"
 CONTROL = (DEBIAN / "control").read_text()
 PACKAGES = re.findall(r"^Package: (.*)$", CONTROL, re.M)
-# What `make` builds beside what packages are made of.
+# Programs that `make` builds and that are in no package.
 NOT_PACKAGED = {"bin/acdc", "share/man/man1/acdc.1", "share/man/man1/prudence-bench.1", "share/doc/prudence/LICENSE"}
 
 
@@ -142,7 +142,7 @@ class Traces(unittest.TestCase):
         (self.root / "etc/settings").unlink()
         (self.root / "usr/link").unlink()
         (self.root / "usr/link").symlink_to("share")
-        self.assertEqual(self.found(), ["/usr/local is left", "/etc/settings is gone", "/usr/link has another content: bin, then share"])
+        self.assertEqual(self.found(), ["/usr/local remains", "/etc/settings is gone", "/usr/link has another content: bin, then share"])
 
 
 class Results(unittest.TestCase):

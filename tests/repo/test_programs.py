@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (a tool whose tests are run as well)
-"""tools/test/programs with made-up tests and libraries: it tells failures, and believes no claim that a
+"""tools/test/programs with made-up tests and libraries: it reports failures, and believes no claim that a
 library was used."""
 
 import ast
@@ -53,7 +53,7 @@ class Programs(unittest.TestCase):
         return path
 
     def run_made(self, body, library=None, name="made", **environment):
-        """Run one made-up test, whose class has this body. Returns its status and what it printed."""
+        """Run one made-up test, whose class has this body. Returns the status and the output."""
         (self.folder / f"program_{name}.py").write_text(
             PREFIX + "".join(f"    {line}\n" for line in body.splitlines()))
         environment = {**{key: value for key, value in os.environ.items() if key != "CI"}, **environment}

@@ -22,13 +22,13 @@ def pattern_of(words):
 
 
 def is_rounded(number, value):
-    """Whether a number is that value, rounded as it is written."""
+    """Returns whether a number is that value, rounded as it is written."""
     digits = number.replace(",", "")
     return abs(float(digits) - value) <= 0.5 * 10 ** -len(digits.partition(".")[2]) * 1.000001
 
 
 def wrong_range(text, words, values):
-    """What is wrong with a range, or None."""
+    """Returns the fault of a range, or None."""
     found = re.findall(pattern_of(words), text)
     if len(found) != 1:
         return f"'{words}' is there {len(found)} times, not once"
@@ -122,7 +122,7 @@ class Counts(unittest.TestCase):
 
 
 class Reading(unittest.TestCase):
-    """The check itself: what it must find."""
+    """Tests the check itself."""
 
     def test_a_range_that_leaves_a_row_out(self):
         text = "It costs 0.6 to\n1.0 of that."

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What a release consists of: one version everywhere, the same bytes each time, and pages that say what changed.
+"""The parts of a release: one version everywhere, the same bytes each time, and pages that say what changed.
 
-Where PRUDENCE_MODELS is deep, the tarball of this commit is built in two folders, and what is installed is compared.
+Where PRUDENCE_MODELS is deep, the tarball of this commit is built in two folders, and the installed files are compared.
 """
 
 import hashlib

@@ -16,7 +16,7 @@ DECLARED = re.compile(r"^PRUDENCE_(?:API|INLINE)\b[^;{(]*?\b(prudence_\w+)\(", r
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 RULE = re.compile(r"/\* -{10,} ?([^-]*?) ?(?:-+ )?\*/")
 
-# What the first comment of a header says of signals, and which of the header's functions it means: those of these sections, or all
+# The words of a header's first comment about signals, and which of the header's functions it means: those of these sections, or all
 # but these.
 GROUPS = {
     "counter.h": ("additions and sums may be made anywhere, also in signal handlers", {"but": {"create", "destroy"}}),
@@ -73,7 +73,7 @@ def by_group(text, group):
 
 
 def problems_of(header, text, stepped):
-    """What is wrong with a header, as lines."""
+    """Returns the faults of a header, as lines."""
     first = spoken(text[:text.find("#ifndef")])
     safe, problems = by_comments(text), []
     if header in GROUPS:

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (all pages are made; check-docs finds dead links in their sources)
-# ctest: timeout 3600 (make test-long looks at all pages in a browser)
+# ctest: timeout 3600 (make test-long reads all pages in a browser)
 """The site of the documentation, and the manual pages of functions: every link leads somewhere, every heading is one, every
-function is found, and all text can be read in light and dark, on narrow and wide windows. A header that declares what no comment
+function is found, and all text can be read in light and dark, on narrow and wide windows. A header that declares a name that no comment
 is for is refused.
 
-Some pages are looked at in Chromium (site_view.py); PRUDENCE_MODELS=deep (make test-long) looks at all, and searches all functions.
+Some pages are read in Chromium (site_view.py); PRUDENCE_MODELS=deep (make test-long) reads all, and searches all functions.
 """
 
 import functools
@@ -110,7 +110,7 @@ def dead_links(pages):
 
 
 def written(page):
-    """Of a page of Markdown: headings, as words; numbers of items and of tables."""
+    """Returns of a page of Markdown: headings, as words; numbers of items and of tables."""
     text = re.sub(r"^(```+|~~~~+).*?^\1", "", page.read_text(), flags=re.M | re.S)
     headings = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).replace("`", "") for title in re.findall(r"^#+ +(.*?) *$", text, re.M)]
     return headings, len(re.findall(r"^(?: {4})?(?:-|\d+\.) ", text, re.M)), len(re.findall(r"^\|?(?: *:?-+:? *\|)+(?: *-+:? *)?$", text, re.M))
@@ -183,7 +183,7 @@ class Manuals(unittest.TestCase):
         self.assertEqual(done.stderr, "")
 
     def test_every_function_has_a_page(self):
-        """Those of inline functions and liburcu's have none."""
+        """Pages of inline functions and liburcu's have none."""
         left_out = re.compile(r"\w+_slow$|\w*_$|prudence_(urcu|inline)|rcu_\w+_sym|scm_compat|prudence_(reader2|hazards|qsbr)_self$|prudence_routes2_create$|"
                               r"prudence_(read_lock_first|read_lock_too_deep|read_unlock_unbalanced|reader_wake|slice_yield)$")
         exported = [line.split()[0] for line in (ROOT / "cmake/exported-symbols.txt").read_text().splitlines()]

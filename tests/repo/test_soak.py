@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: long (a tool that runs for hours)
-"""tools/test/soak with programs that are made up: the soak loses no run and counts none twice, however it ends. Findings are kept, and no process is left."""
+"""tools/test/soak with programs that are made up: the soak loses no run and counts none twice, however it ends. Findings are kept, and no
+process remains."""
 
 import json
 import os
@@ -66,7 +67,7 @@ class Soak(unittest.TestCase):
         until(lambda: (self.root / "begun").exists() and (self.root / "begun").read_text())
         return child, int((self.root / "begun").read_text())
 
-    # ------------------------------------------------------------------------------------ what is kept
+    # ------------------------------------------------------------------------------------ kept results
 
     def test_seeds_are_stepped_and_kept(self):
         job = shell("echo ops={seed}0 $SEED", environment={"SEED": "{seed}"}, operations=r"ops=(\d+)")
@@ -210,7 +211,7 @@ class Totals(unittest.TestCase):
         self.assertIn("x86-64: 2.00 hours (2.00 of CPU time) in 2 runs; 1 findings; 1.00 hours after", page)
         rows = totals.table(totals.together(entry["programs"] for entry in kept["journals"].values())).splitlines()
         self.assertEqual(rows[1].split(), ["x86-64", "p", "asan,", "release", "2", "2.00", "2.00", "–", "1", "1"])
-        self.assertIn("| 2026 | asan/p 1 | r | failed | not looked at yet |", page)
+        self.assertIn("| 2026 | asan/p 1 | r | failed | not examined yet |", page)
 
 
 class Storms(unittest.TestCase):

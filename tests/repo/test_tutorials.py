@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""README's program and the tutorials' do what the pages say, with the pages' own commands, and print what the pages show.
+"""README's program and the tutorials' behave as the pages say, with the pages' own commands, and print the pages' output.
 
-Each page's commands run in a folder with the page's programs, and pkg-config finds what is installed for this test. Numbers of an output
-that differ from run to run are compared with what the page says of them. Examples check for NULL.
+Each page's commands run in a folder with the page's programs, and pkg-config finds the files installed for this test. Numbers of an output
+that differ from run to run are compared with the page's words about them. Examples check for NULL.
 """
 
 import os
@@ -63,7 +63,7 @@ class Tutorials(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def run_lines(self, *lines, fails=False):
-        """What the commands print. Warnings are errors, because a reader would wonder about them."""
+        """Returns the output of the commands. Warnings are errors, because a reader would wonder about them."""
         script = "\n".join(lines).replace("cc ", "cc -Wall -Wextra -Werror ")
         done = subprocess.run(["bash", "-ec", script], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode != 0, fails, done)

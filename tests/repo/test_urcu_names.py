@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Every name of liburcu's headers is in docs/reference/liburcu-names.md: ours, or refused with a reason.
 
-The names are taken from the liburcu-dev that is installed. What the page calls ours is compiled in each
-flavour; what it calls refused must not be there; struct rcu_flavor_struct must be laid out as liburcu's.
+The names are taken from the liburcu-dev that is installed. Names that the page calls ours are compiled in each
+flavour; refused names must not be there; struct rcu_flavor_struct must be laid out as liburcu's.
 """
 
 import os
@@ -57,7 +57,7 @@ def names_of(text):
 
 
 def replaced_headers():
-    """Those of theirs that ours stand in front of."""
+    """Returns their names that ours stand in front of."""
     for path in sorted(OURS.rglob("*.h")):
         theirs = THEIRS / path.relative_to(OURS)
         if theirs.is_file():
@@ -72,7 +72,7 @@ def general(name):
 
 
 def page_rows():
-    """name -> what the page says: 'ours', 'some' (in some flavours) or 'refused'; and the reason."""
+    """Returns name -> the page's word: 'ours', 'some' (in some flavours) or 'refused'; and the reason."""
     rows = {}
     for line in PAGE.read_text().splitlines():
         match = re.match(r"\| (`.*?`) \| (ours|refused)\b([^|]*)\|", line)
@@ -147,7 +147,7 @@ class Names(unittest.TestCase):
             self.assertEqual(compile_errors(
                 f"#include <urcu/urcu-{flavour}.h>\n#include <stddef.h>\n"
                 f"int used(void) {{ return urcu_{flavour}_flavor.{fields[1]}(urcu_{flavour}_flavor.{fields[0]}()); }}\n"
-                # Behind all that older ones have, in this order.
+                # New members come after all that older ones have, in this order.
                 "_Static_assert(offsetof(struct rcu_flavor_struct, " + fields[0] + ") == 14 * sizeof(void *), \"\");\n"
                 "_Static_assert(offsetof(struct rcu_flavor_struct, " + fields[1] + ") == 15 * sizeof(void *), \"\");\n"), "")
 

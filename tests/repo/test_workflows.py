@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Workflows of a host are well formed, and the commands in them parse and call what exists. Nothing here can run them.
+"""Workflows of a host are well formed, and the commands in them parse and call existing programs. Nothing here can run them.
 
 Without yamllint that part is skipped, or with CI in the environment a failure.
 """
@@ -56,7 +56,7 @@ class Workflows(unittest.TestCase):
                                                "one: make has no target none"])
 
     def test_the_matrix(self):
-        """What README and install.md promise is tried somewhere: both compilers, both processors, five systems."""
+        """The promises of README and install.md are tried somewhere: both compilers, both processors, five systems."""
         matrix = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["systems"]["strategy"]["matrix"]
         self.assertEqual(set(matrix["compiler"]), {"gcc", "clang"})
         self.assertEqual({one["processor"] for one in matrix["include"]}, set(matrix["processor"]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Uses every macro and inline function of the public headers in a strict program of C or C++.
- * test_headers.py compiles the program; nobody runs it. */
+ * test_headers.py compiles the program; it is never run. */
 #include <prudence/call.h>
 #include <prudence/hash.h>
 #include <prudence/hash_rename.h>

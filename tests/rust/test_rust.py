@@ -122,7 +122,7 @@ class Rust(unittest.TestCase):
 
     @unittest.skipUnless(DEEP, "make test-long compiles all of C")
     def test_the_crate_has_sequences_with_each_linker(self):
-        """As tests/linking/test_linkers.py, for the library that the crate builds."""
+        """Works as tests/linking/test_linkers.py, for the library that the crate builds."""
         machine = subprocess.run([BUILD / "bin/machine"], check=True, text=True, capture_output=True).stdout
         right = "rseq" if "sequences=1" in machine else "lock"
         for linker in "bfd", "gold", "lld", "mold":

@@ -2,7 +2,7 @@
 /*
  * No call, except those documented to, does work in proportion to the number of clocks or dates,
  * the time that has passed, or the threads that came and went. The test does not measure time, but
- * counts steps (counts.steps: lists moved or looked at). In the end nothing is lost.
+ * counts steps (counts.steps: lists moved or read). In the end nothing is lost.
  */
 #include "slab/misuse.h"
 #include "support/scm_test.h"

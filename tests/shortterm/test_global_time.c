@@ -28,7 +28,7 @@ static int tick_of(struct actor *actor)
     return does(actor, act_global_tick, NULL);
 }
 
-/* Ticks until global time has advanced; in the new phase nobody has ticked. */
+/* Ticks until global time has advanced; in the new phase no thread has ticked. */
 static void phase(void)
 {
     uint64_t before = global_time();

@@ -116,7 +116,7 @@ static int act_both_kinds(void *unused)
 static const char *const patterns[] = {"LG",   "GL",   "LLG",   "LGG",
                                        "LLGG", "LLLG", "LGLGG", "LLLLLGGG"};
 
-/* Each ended thread left lists of both kinds. The survivor takes over one list of a kind for
+/* Each ended thread had lists of both kinds. The survivor takes over one list of a kind for
  * each tick of that kind; the lists end a few ticks later. */
 static void survive_by(const char *pattern, unsigned threads)
 {

@@ -71,7 +71,7 @@ static bool has_expired(const struct date *date)
     return date->value < (date->global ? thread->global : thread->local);
 }
 
-/* Returns whether the model has no date left for the object. */
+/* Returns whether the model has no more date for the object. */
 static bool is_over(const struct subject *subject)
 {
     for (unsigned i = 0; i < subject->count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random calls by several clocks of a thread, user and real-time ones, beside other threads that
+ * Random calls by several clocks of a thread, user and real-time ones, with other threads that
  * come, give dates by their own clocks, and end, against a model of when each date is over. No
  * object ends before all its dates are over, by the plainest count; after scm_collect each object
  * whose dates are over by the own thread's clocks has ended; in the end all have. The statistics

@@ -6,11 +6,11 @@
  *
  *   - While the thread that gave a date lives, the model is exact: the object has not ended before
  *     all its dates are over, and with eager collection (or after scm_collect) it has ended then.
- *   - Dates left by an ended thread may take longer, never less: their remaining units, counted
+ *   - Dates of an ended thread may take longer, never less: their remaining units, counted
  *     over all threads' ticks of that kind.
  *   - A region is whole, and can be allocated from, while it has a date that is not over. It
  *     refuses allocations when all its dates were by its owner's local clock and are over.
- *   - In the end nothing is left, even of bursts of more objects than one call processes. Their
+ *   - In the end nothing remains, even of bursts of more objects than one call processes. Their
  *     ends are only counted.
  *
  * The calls come one after another, so a seed (PRUDENCE_TORTURE_SEED) always gives the same run.

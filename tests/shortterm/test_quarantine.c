@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Short-term memory beside quarantine: expired objects rest as freed ones do; a late call is
+ * Short-term memory with quarantine: expired objects rest as freed ones do; a late call is
  * reported; the end of a clock or a thread lets objects rest as well. Objects deferred at expiry
  * wait for their readers, even if the clock's end made their date expire.
  *

@@ -509,7 +509,7 @@ TEST(when_others_keep_it_no_longer_nothing_is_allocated, fresh)
     }
 }
 
-/* A date by another clock or thread may keep it longer than the owner's local clock tells. */
+/* A date by another clock or thread may keep it longer than the owner's local clock says. */
 TEST(what_others_keep_is_allocated_in, fresh)
 {
     struct scm_region *region = region_new();
@@ -992,7 +992,7 @@ TEST(a_date_that_ends_inside_the_refresh, fresh)
     assert_int_equal(scm_set_finalizer(object, finalizer_that_ticks()), 0);
     assert_int_equal(scm_refresh(object, 0), 0);
     ticks(1);
-    assert_int_equal(ticks_in_finalizer, 0); /* left to the next call */
+    assert_int_equal(ticks_in_finalizer, 0); /* for the next call */
     assert_int_equal(scm_region_refresh(region, 0), 0);
     assert_int_equal(ticks_in_finalizer, 1);
     errno = 0;

@@ -351,7 +351,7 @@ static void *waiting;
 static uint64_t first_date;
 
 /* Ticks without taking descriptors, until the date of `waiting` in its page is as old as dates
- * in stamps can tell, and older. */
+ * in stamps can report it, and older. */
 static int tick_for_long(void *unused)
 {
     do {

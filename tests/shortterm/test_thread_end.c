@@ -257,7 +257,7 @@ static unsigned threads_in_list(void)
     return count;
 }
 
-/* Threads that register clear them up, even if nobody reads the statistics. */
+/* Threads that register clear them up, even if no thread reads the statistics. */
 TEST(threads_that_end_unnoticed_do_not_pile_up, fresh)
 {
     takes_part_before = false;

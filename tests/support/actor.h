@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that make the calls a test tells them to make, one after the other. */
+/* Threads that make the calls that a test asks for, one after the other. */
 #ifndef TESTS_SUPPORT_ACTOR_H
 #define TESTS_SUPPORT_ACTOR_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parts common to the torture programs: variants (one process each, because most options are read
- * at start), the clock, random numbers, violations, and marks by which an object later tells its
- * history.
+ * at start), the clock, random numbers, violations, and marks that show the object's
+ * history later.
  *
  * ThreadSanitizer sees neither rseq nor membarrier nor plain fences. Therefore that build takes
  * per-CPU caches by compare-and-swap and forces fenced readers, and does not cover the restartable
@@ -195,7 +195,7 @@ TORTURE_UNUSED static void torture_start(void *(*run)(void *number), unsigned co
         torture_crew.threads[torture_crew.count++] = torture_thread(run, (void *)(first + i));
 }
 
-/* Tells the threads that the time is over, and waits for them. */
+/* Notifies the threads that the time is over, and waits for them. */
 TORTURE_UNUSED static void torture_join(void)
 {
     torture_stop();
@@ -295,7 +295,7 @@ static uint64_t torture_resting_most(void)
     return rest ? UINT64_C(64) << 20 : 0;
 }
 
-/* Tells whether slabs, large blocks or their pages remain. */
+/* Shows whether slabs, large blocks or their pages remain. */
 static bool torture_something_is_left(struct prudence_stats *stats)
 {
     prudence_stats(stats);

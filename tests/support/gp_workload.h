@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small self-checking workload: writers replace and defer a shared object, readers look at the
+ * A small self-checking workload: writers replace and defer a shared object, readers read the
  * object, and every object handed out must be past its grace period.
  */
 #ifndef TESTS_SUPPORT_GP_WORKLOAD_H

@@ -6,7 +6,7 @@
  * handler comes before that instruction. The handler makes the calls of all bodies itself, on
  * another CPU if the body asks for the CPU. So what a thread does for the first time, as
  * registering, making memory or growing a table, is done by the handler. Afterwards the program of
- * the test looks whether anything is lost.
+ * the test checks whether anything is lost.
  *
  * The library blocks signals where a handler must not come. Here, that is remembered and not done,
  * because a blocked SIGTRAP would kill; the handler does not come there.

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Finds the library of the build that this program is of (beside the folder bin), or beside the
+/* Finds the library of the build that this program is of (next to the folder bin), or next to the
  * program, where a guest has it. A build in a folder of another build must not find the other's. */
 static inline bool late_library_find(char *path, size_t size)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases for tests that look at an ordered map, or change one, between any two instructions. In each
+ * Cases for tests that read an ordered map, or change one, between any two instructions. In each
  * case some keys stay, and others come and go, so that the updates do everything they can: fill a
  * slot, make nodes for long common prefixes, cut a prefix, append, grow and shrink through all
  * kinds of nodes, replace a node by its only object, join two nodes, unlink a line of nodes. Also

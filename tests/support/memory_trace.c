@@ -101,7 +101,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
     (void)number;
     if (!is_looked_at(address))
-        die("memory_trace: a fault where nothing is looked at\n");
+        die("memory_trace: a fault where no page is traced\n");
     while (i < tracer.opened && tracer.open[i] != page)
         i++;
     if (i == OPEN_MAX)

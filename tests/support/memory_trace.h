@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traces all loads and stores of a piece of code, as the processor sees them. Traced memory is
- * protected, so each access faults, and the fault tells the address and whether the access is a
+ * protected, so each access faults, and the fault shows the address and whether the access is a
  * store. The instruction then runs alone (trap flag) with its page open, and the page is closed
  * again. Nothing is decoded or instrumented, so the trace shows the program as built, with its
  * restartable sequences, locked instructions and libc calls. A page is first opened for reading

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Returns how long to wait for what takes less than `seconds` on a machine that does nothing else.
- * Beside 30 busy threads on 2 CPUs, Valgrind takes more than twice that. */
+ * With 30 busy threads on 2 CPUs, Valgrind takes more than twice that. */
 static inline unsigned patience(unsigned seconds)
 {
     return (getenv("PRUDENCE_EMULATED") ? 8 : 6) * seconds;

@@ -23,7 +23,7 @@ static inline uint32_t *rseq_struct(void)
     return (uint32_t *)((char *)__builtin_thread_pointer() + os_percpu_rseq_offset);
 }
 
-/* Tries every size, because the C library does not tell which one it registered and the kernel
+/* Tries every size, because the C library does not report which one it registered and the kernel
  * accepts no other. */
 static inline bool rseq_call(int flags)
 {

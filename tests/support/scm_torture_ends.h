@@ -4,7 +4,7 @@
  *
  * Ends: groups of 1 to 8 threads end at once and leave dates of all kinds, and partly processed
  * queues. Survivors take these over by local and global ticks in some order; another thread may
- * come and inherit. Within a number of ticks nothing may be left.
+ * come and inherit. Within a number of ticks nothing may remain.
  *
  * Epochs: a thread ticks more than 65,536 times, across two ends of epochs. Objects it keeps alive
  * stay alive, and an expired region is refused at each of the ticks around these ends.
@@ -42,7 +42,7 @@ static struct {
     uint64_t not_over; /* ns; until then, real-time dates may remain */
     const char *pattern;
     uint64_t second_ticks; /* of the second survivor; atomic */
-    bool stop;             /* tells the second survivor to stop; atomic */
+    bool stop;             /* asks the second survivor to stop; atomic */
 } ends;
 
 /* --------------------------------------------------------------------- threads that end at once */
@@ -203,7 +203,7 @@ static bool is_long_ago(const struct progress *then, const struct progress *now,
            (!second || now->second_ticks - then->second_ticks > PATIENCE);
 }
 
-/* Ticks until no date is left. The patience starts when no more heirs come and no real-time date
+/* Ticks until no date remains. The patience starts when no more heirs come and no real-time date
  * can remain. */
 static void take_all_over(bool second, unsigned heirs, unsigned *seed)
 {
@@ -222,7 +222,7 @@ static void take_all_over(bool second, unsigned heirs, unsigned *seed)
             begun = now;
             begun.ticks = heirs || torture_time() < ends.not_over ? 0 : number;
         } else if (is_long_ago(&begun, &now, second)) {
-            fprintf(stderr, "%lu dates of ended threads are left for ever\n", dates_left());
+            fprintf(stderr, "%lu dates of ended threads remain for ever\n", dates_left());
             abort();
         }
     }

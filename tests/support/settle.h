@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lets other threads come to rest before a fork. A thread that starts takes locks of
- * AddressSanitizer's runtime, and a child that is forked meanwhile never gets them. Without that
+ * AddressSanitizer's runtime, and a child that is forked in that time never gets them. Without that
  * sanitizer there is nothing to wait for.
  */
 #ifndef TESTS_SUPPORT_SETTLE_H

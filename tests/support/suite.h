@@ -26,7 +26,7 @@ struct suite_entry {
 extern const struct suite_entry *const __start_suite[], *const __stop_suite[]; /* by the linker */
 
 /* TEST(name, setup, teardown, initial state) begins the definition of a test; all after its name
- * may be left out. */
+ * is optional. */
 #define TEST(...) SUITE_TEST(__LINE__, __VA_ARGS__, NULL, NULL, NULL, 0)
 
 /* The same for a test that runs before all others, because it needs a process that they have not

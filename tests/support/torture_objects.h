@@ -2,7 +2,7 @@
 /*
  * Common parts of the tortures of tables. Objects have a mark (gp_torture.h) and a key, and live in
  * `cache`, of the default domain. An object that a reader finds is live, or was retired in a grace
- * period that is not over, and has the key that the reader looked for.
+ * period that is not over, and has the key that the reader searched for.
  */
 #ifndef TESTS_SUPPORT_TORTURE_OBJECTS_H
 #define TESTS_SUPPORT_TORTURE_OBJECTS_H
@@ -12,7 +12,7 @@
 /* First member of a torture's own objects. */
 struct torture_object {
     struct torture_mark mark;
-    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
+    uint64_t key; /* atomic, because a late reader reads it at the same time as the next owner */
 };
 
 static struct prudence_cache *cache;

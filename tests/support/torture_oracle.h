@@ -10,8 +10,8 @@
  * ended: its destructor or callback has run, once
  * free: given back by an owner who knew that no reader sees it
  *
- * A record names a generation of a cache, or -1 for any size. Records that another generation left
- * in the memory tell nothing about the grace periods of this one.
+ * A record names a generation of a cache, or -1 for any size. Old records of another generation
+ * in the memory say nothing about the grace periods of this one.
  */
 #ifndef TESTS_SUPPORT_TORTURE_ORACLE_H
 #define TESTS_SUPPORT_TORTURE_ORACLE_H
@@ -90,7 +90,7 @@ static inline size_t oracle_step(size_t size, size_t index)
 }
 
 /* Takes over an object of `size` bytes that was just handed out. `domain` is the cache's domain;
- * `destroyed` tells whether the cache has a destructor. */
+ * `destroyed` shows whether the cache has a destructor. */
 TORTURE_UNUSED static void oracle_adopt(struct oracle_object *object, size_t size,
                                         struct prudence_domain *domain, uint64_t generation,
                                         bool destroyed)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A grace period begins and ends at once if the reader words show that nobody is inside: the words
- * of this thread, of other threads that fence, and of those that are not registered. It costs no
- * membarrier and no scan. It is refused if a reader is inside, may be, or enters often, and to a
+ * A grace period begins and ends at once if the reader words show that no thread is inside: the
+ * words of this thread, of other threads that fence, and of those that are not registered. It costs
+ * no membarrier and no scan. It is refused if a reader is inside, may be, or enters often, and to a
  * CPU that was not the last to try. (test_asking.c tests the question to readers that do not
  * fence.)
  */
@@ -172,7 +172,7 @@ static void beside_threads_that_fence_and_rest(void **state)
 
     readers_fence(true);
     visitor_start(&visitor);
-    assert_false(attempt()); /* it has entered since the last look */
+    assert_false(attempt()); /* it has entered since the last check */
     assert_true(attempt());
     assert_true(attempt());
     for (int i = 0; i < 10; i++) {
@@ -195,7 +195,7 @@ static void not_while_a_reader_is_inside(void **state)
     held_reader_end(&reader);
 }
 
-/* The number of readers looked at is bounded, because the caller owns a CPU's caches. */
+/* The number of readers read is bounded, because the caller owns a CPU's caches. */
 static void is_bounded(void **state)
 {
     static struct visitor visitors[40];
@@ -204,7 +204,7 @@ static void is_bounded(void **state)
     for (int i = 0; i < 40; i++)
         visitor_start(&visitors[i]);
     for (int i = 0; i < 10; i++)
-        assert_false(attempt()); /* more than a try looks at */
+        assert_false(attempt()); /* more than a try reads */
     for (int i = 0; i < 40; i++)
         visitor_end(&visitors[i]);
 }
@@ -212,7 +212,7 @@ static void is_bounded(void **state)
 /* The writers of two CPUs share grace periods instead of taking turns with these cache lines. */
 static void only_the_last_cpu_to_try(void **state)
 {
-    domain->tried_on = 0; /* nobody has tried */
+    domain->tried_on = 0; /* no thread has tried */
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_REFUSED);
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
@@ -247,7 +247,7 @@ static uint64_t nothing(void *state)
     return 0;
 }
 
-/* A look at words cannot end the grace periods of other kinds. */
+/* A check of words cannot end the grace periods of other kinds. */
 static void no_other_kind(void **state)
 {
     const struct prudence_domain_ops ops = {

@@ -33,7 +33,7 @@ static unsigned runs(void)
     return __atomic_load_n(&ran, __ATOMIC_SEQ_CST);
 }
 
-/* Pretends that an awake thread exists, so that nobody starts one. */
+/* Pretends that an awake thread exists, so that no thread starts one. */
 static void pretend_a_thread(void)
 {
     store_relaxed(&worker->started, 1u);
@@ -116,7 +116,7 @@ static void wait_for_watcher(void)
         sched_yield();
 }
 
-/* A barrier is not ended by a look that began before it, nor by a callback that has only begun. */
+/* A barrier is not ended by a check that began before it, nor by a callback that has only begun. */
 TEST(a_barrier_waits, set_up)
 {
     static struct prudence_head head;
@@ -135,8 +135,8 @@ TEST(a_barrier_waits, set_up)
     assert_int_equal(runs(), 1);
 }
 
-/* A callback is pushed after the worker's first look, before the worker announces sleep.
- * Nobody wakes the worker, so it has to look a second time. */
+/* A callback is pushed after the worker's first check, before the worker announces sleep.
+ * No thread wakes the worker, so it has to check a second time. */
 TEST(a_worker_looks_twice, set_up)
 {
     static struct prudence_head head;
@@ -189,7 +189,7 @@ TEST(a_rest_is_ended_for_who_waits, set_up)
     }
 }
 
-/* A callback is pushed after the worker's second look: the push finds the worker asleep, and
+/* A callback is pushed after the worker's second check: the push finds the worker asleep, and
  * wakes it. */
 TEST(a_sleeping_worker_is_woken, set_up)
 {
@@ -223,7 +223,7 @@ static void finish_head(void)
 }
 
 /* Covers all of the first instructions, where a worker announces sleep, and a sample of the
- * others, because most instructions of a look at the lanes do not matter. */
+ * others, because most instructions of a check of the lanes do not matter. */
 #define EACH_OF_THE_FIRST 48
 #define OF_THE_OTHERS     24
 
@@ -319,7 +319,7 @@ static void returns(struct prudence_head *head)
 
 static struct callback_queue *moved_to;
 
-/* Looks as a barrier does: at the queue, and then at the queue that the callback may have been
+/* Checks as a barrier does: at the queue, and then at the queue that the callback may have been
  * moved to. */
 static void must_be_pending(const greg_t *registers)
 {
@@ -402,11 +402,11 @@ static void destroy_visited(void *unused)
 }
 
 /* The visitor leaves when the destroyer has slept a few times. gp_check keeps a dead domain in
- * memory, so the test may look at it. */
+ * memory, so the test may read it. */
 static void leave_late(const greg_t *registers)
 {
     if (is_visited && load_relaxed(&visited->life) != DOMAIN_LIVE)
-        fail_msg("a domain was destroyed under a thread that looks at it");
+        fail_msg("a domain was destroyed under a thread that reads it");
     if (is_visited && step_is_at_call(registers, SYS_futex) && ++steps == 3) { /* os_sleep_ns */
         gp_domain_leave(visited);
         is_visited = false;

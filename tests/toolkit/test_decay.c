@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decay: callers give back memory unused for `decay`, a little per visit: objects left on CPUs,
- * safe objects, and free slabs. The test controls the clock and grace periods.
+ * Decay: callers give back memory unused for `decay`, a little per visit: objects that stay on
+ * CPUs, safe objects, and free slabs. The test controls the clock and grace periods.
  *
  * ctest: small-pages (counts slabs)
  * ctest: not-with thread (one thread)
@@ -96,7 +96,7 @@ static void defer_and_free(void *cache)
     rounds(2);
 }
 
-/* Both copies come to the slab, although nobody empties the caches. */
+/* Both copies come to the slab, although no thread empties the caches. */
 TEST(a_double_free_on_a_quiet_cpu_is_found, begin, end)
 {
     struct prudence_cache *cache = fixed_cache(512, 64, manual_domain());
@@ -241,8 +241,8 @@ TEST(a_ring_at_rest_is_emptied, begin, end)
 
 /*
  * A kernel's round: a thread of each CPU takes from that CPU alone, a number of moves at a time, if
- * a look has found something there. A look that finds nothing changes nothing for other CPUs, and a
- * finding stays until taken.
+ * a check has found something there. A check that finds nothing changes nothing for other CPUs, and
+ * a finding stays until taken.
  */
 TEST(a_cpu_decays_by_itself, begin, end)
 {
@@ -361,8 +361,7 @@ TEST(a_decayed_node_is_passed_by, begin, end)
     no_round_comes_to(cache, node);
     allocate_all(cache, objects, OBJECTS);
     assert_false(node->decayed);
-    rounds(
-        8); /* all is live; what a refill has left in the object cache goes, and so do free slabs */
+    rounds(8); /* all is live; objects of a refill in the object cache go, and so do free slabs */
     no_round_comes_to(cache, node);
     free_all(cache, objects, OBJECTS);
     assert_false(node->decayed);

@@ -171,7 +171,7 @@ TEST(a_refill_destroys_before_it_stacks)
 }
 
 /* In a read-side section nothing is destroyed: stacks are used, rings and pending objects of slabs
- * are left. */
+ * stay. */
 TEST(a_section_gets_objects_that_need_nothing)
 {
     make_and_defer(0, 20);
@@ -276,7 +276,7 @@ static enum callback_turn look_now(void)
     return worker_turn();
 }
 
-/* Objects that a ring had at the last look are taken, later ones stay. */
+/* Objects that a ring had at the last check are taken, later ones stay. */
 TEST(the_worker_takes_objects_that_stay)
 {
     make_and_defer(PRUDENCE_CACHE_DESTRUCT_SOON, 2);
@@ -294,7 +294,7 @@ TEST(the_worker_takes_objects_that_stay)
     finish();
 }
 
-/* Nor does it look more often than said, or take objects that are not safe. */
+/* Nor does it check more often than said, or take objects that are not safe. */
 TEST(the_worker_pauses)
 {
     make_and_defer(PRUDENCE_CACHE_DESTRUCT_SOON, 2);
@@ -312,7 +312,7 @@ TEST(the_worker_pauses)
     finish();
 }
 
-/* While there is something to watch, deferrals need not tell the worker; afterwards the next one
+/* While there is something to watch, deferrals need not notify the worker; afterwards the next one
  * does. */
 TEST(the_worker_watches)
 {

@@ -104,7 +104,7 @@ TEST(foreign_grace_periods_keep_them)
 /* ---------------------------------------------------------------------------- implicit waits */
 
 /* The first deferral past the limit waits for wait_max, and later ones do not wait. After the
- * reader has left, the limit holds again. */
+ * reader has ended, the limit holds again. */
 static void throttle(struct prudence_domain *domain, struct prudence_domain *read_in, bool handed)
 {
     struct prudence_cache *cache = fixed_cache(512, 0, domain);

@@ -163,7 +163,7 @@ TEST(a_pin_that_moves_takes_a_mark_away, set_up, tear_down)
 static unsigned steps, at;
 static bool reached, nested_moved;
 
-/* A signal handler that pins and tries to move, and a grace period that begins meanwhile. */
+/* A signal handler that pins and tries to move, and a grace period that begins in between. */
 static void handler_pins(const greg_t *registers)
 {
     if (steps++ != at)
@@ -227,7 +227,7 @@ TEST(to_advance_ends_an_epoch_or_tells_who_is_behind, set_up, tear_down)
     assert_true(is_over(cookie));
 }
 
-/* While somebody is behind, no further epoch begins. */
+/* While a thread is behind, no further epoch begins. */
 TEST(epochs_do_not_run_away, set_up, tear_down)
 {
     struct held_reader other = {.domain = domain};
@@ -350,7 +350,7 @@ TEST(callbacks_wait_for_callers, set_up_by_callers, tear_down)
     prudence_domain_barrier(domain);
 }
 
-/* An implicit wait there has nobody to wait for but the program, so wait_max ends the wait. */
+/* An implicit wait there has no thread to wait for but the program, so wait_max ends the wait. */
 TEST(an_implicit_wait_ends, set_up_by_callers, tear_down)
 {
     uint64_t began = os_clock_ns();
@@ -464,7 +464,7 @@ TEST(misuse_names_the_function_and_the_domain)
 
 /* ------------------------------------------------------------------------ fork, thread exit */
 
-/* The child has this thread's pin, by the same record, and nobody else's. */
+/* The child has this thread's pin, by the same record, and no other thread's. */
 static int goes_on_in_the_child(void *cookie)
 {
     int behind = 0, wrong = 0;

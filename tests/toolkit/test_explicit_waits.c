@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each explicit wait drives a domain whose callers advance, alone and as a member of a set, with a
- * deadline and without. Nobody reads, and no other thread advances, so a wait that drove nothing
+ * deadline and without. No thread reads, and no other thread advances, so a wait that drove nothing
  * would not end.
  */
 #include <errno.h>

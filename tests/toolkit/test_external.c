@@ -89,7 +89,7 @@ TEST(one_grace_period_is_under_way_and_the_next_covers_the_rest)
     struct prudence_domain *domain = make(&polled);
     prudence_gp_t first = prudence_domain_start_poll(domain), second, third;
 
-    assert_int_equal(foreign.begun, 0); /* nobody has driven it */
+    assert_int_equal(foreign.begun, 0); /* no thread has driven it */
     assert_false(prudence_domain_poll_state(domain, first));
     assert_int_equal(foreign.begun, 1);
     second = prudence_domain_start_poll(domain);
@@ -107,7 +107,7 @@ TEST(one_grace_period_is_under_way_and_the_next_covers_the_rest)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* What <prudence/rcu.h> tells a scheme to call when a quiescent state has moved. */
+/* The call that <prudence/rcu.h> asks of a scheme when a quiescent state has moved. */
 static void say_that_it_moved(struct prudence_domain *domain)
 {
     prudence_domain_poll_state(domain, prudence_domain_get_state(domain));
@@ -121,7 +121,7 @@ TEST(the_scheme_may_say_that_it_moved)
     prudence_gp_t first, second;
 
     say_that_it_moved(domain);
-    assert_int_equal(foreign.begun, 0); /* nobody has asked */
+    assert_int_equal(foreign.begun, 0); /* no thread has asked */
     prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
     first = prudence_domain_start_poll(domain);
     say_that_it_moved(domain);
@@ -137,7 +137,7 @@ TEST(the_scheme_may_say_that_it_moved)
     assert_true(prudence_domain_poll_state(domain, second));
     assert_int_equal(foreign.polls, 0);
     say_that_it_moved(domain);
-    assert_int_equal(foreign.begun + foreign.polls, 2); /* nobody has asked since */
+    assert_int_equal(foreign.begun + foreign.polls, 2); /* no thread has asked since */
     foreign.over = 100;
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);

@@ -39,7 +39,7 @@ static bool is_over(prudence_gp_t cookie)
     return false;
 }
 
-/* Returns how many of the objects nobody names; those that are named come last. */
+/* Returns how many of the objects no hazard pointer names; those that are named come last. */
 static unsigned poll_of(void **objects, unsigned count, size_t size)
 {
     return gp_poll_objects(domain, gp_snapshot(domain), objects, count, size, NULL);
@@ -108,7 +108,7 @@ TEST(any_address_in_an_object_protects_it_and_no_neighbour)
     prudence_hazard_release(hazard);
 }
 
-/* More names than a look takes at a time, and more than a round keeps. */
+/* More names than a check takes at a time, and more than a round keeps. */
 TEST(many_names)
 {
     enum { MANY = 600 };
@@ -225,7 +225,7 @@ static int32_t orphan(void)
     return found;
 }
 
-/* Otherwise a thread that sleeps meanwhile would free the later orphan, whose slot is out. */
+/* Otherwise a thread that sleeps would free the later orphan, whose slot is out. */
 TEST(each_orphan_has_a_number_of_its_own)
 {
     int32_t first = orphan(), second = orphan();
@@ -272,7 +272,7 @@ static void *hold_a_row(void *unused)
     assert_ptr_equal(record_of(row), record_of(singles[0]));
     assert_int_equal(record_of(row)->free, 0x40); /* of seven */
     other = prudence_hazard_acquire_row(2);
-    assert_ptr_not_equal(record_of(other), record_of(row)); /* there is one slot left */
+    assert_ptr_not_equal(record_of(other), record_of(row)); /* one slot remains */
     prudence_hazard_release(other);
     prudence_hazard_release(other + 1);
     prudence_hazard_release(singles[1]);
@@ -386,7 +386,7 @@ TEST(a_thread_that_ends_protects_no_more_and_is_reported)
     assert_int_equal(child_count(&result, "ends while its slot"), 1);
 }
 
-/* The end of a thread whose hook could not be armed is found by a look. */
+/* The end of a thread whose hook could not be armed is found by a check. */
 static int end_unnoticed(void *unused)
 {
     static char object;
@@ -677,7 +677,7 @@ TEST(a_deleter_waits_for_the_name_and_may_retire)
     assert_int_equal(deleted, 3);
 }
 
-/* Beside a name that stays, what waits has a bound. */
+/* With a name that stays, the number of waiting objects has a bound. */
 TEST(retired_objects_have_a_bound)
 {
     enum { MANY = 20000 };

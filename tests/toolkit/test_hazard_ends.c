@@ -246,7 +246,7 @@ TEST(a_slot_that_is_used_after_its_release_is_reported)
 
     child_run(use_in_a_thread, NULL, &result);
     assert_child_result(&result);
-    assert_int_equal(child_count(&result, "look for a prudence_hazard_protect"), 1);
+    assert_int_equal(child_count(&result, "search for a prudence_hazard_protect"), 1);
 }
 
 SUITE_BETWEEN(set_up, tear_down)

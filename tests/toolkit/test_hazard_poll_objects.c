@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Latent objects of a hazard domain become safe one by one: of rings, latent slabs, and blocks; at
- * the limit, beside a reader that stays, in a cache that goes, with no memory left.
+ * the limit, with a reader that stays, in a cache that goes, without memory.
  *
  * ctest: not-with thread (one thread)
  */
@@ -212,7 +212,7 @@ TEST(destructors_run_for_what_is_polled)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* Allocations that get no page find all that nobody names. */
+/* Allocations that get no page find all that no hazard pointer names. */
 TEST(no_memory)
 {
     struct prudence_cache *cache = fixed_cache(1024, 0, domain);

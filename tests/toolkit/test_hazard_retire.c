@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects with deleters: what waits has a bound although threads stop in their deleters, a look
+ * Objects with deleters: what waits has a bound although threads stop in their deleters, a check
  * finds names in objects of any size, and heads that are retired twice are reported.
  */
 #define _GNU_SOURCE
@@ -55,7 +55,7 @@ static void stop_once(struct prudence_hazard_head *head)
     delete (head);
 }
 
-/* Retires until a look is due, so this thread deletes, and stops in the first deleter. */
+/* Retires until a check is due, so this thread deletes, and stops in the first deleter. */
 static void *retire_and_stop(void *unused)
 {
     for (unsigned i = 0; i < DUE; i++)
@@ -122,7 +122,7 @@ TEST(large_objects_have_a_bound_in_bytes)
     assert_in_range(most, 8, 17);
 }
 
-/* What is named does not count, and a look does not come at each call. */
+/* What is named does not count, and a check does not come at each call. */
 TEST(named_objects_do_not_count)
 {
     enum { MANY = 2 * DUE };
@@ -150,7 +150,7 @@ TEST(named_objects_do_not_count)
 
 /* ---------------------------------------------------------------------------------------- names */
 
-/* Behind more names than a look takes at a time. */
+/* Behind more names than a check takes at a time. */
 TEST(a_name_protects_objects_of_any_size)
 {
     enum { BEFORE = 300, SIZES = 12 };

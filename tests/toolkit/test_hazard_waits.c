@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits beside hazard pointers that stay. Deferrals and allocations never wait for a name: wait_max
+ * Waits with hazard pointers that stay. Deferrals and allocations never wait for a name: wait_max
  * is so long here that the test would not end. Explicit waits are for names of the cache's own
  * deferred objects, and refuse where the thread would wait for its own name.
  */
@@ -167,7 +167,7 @@ static struct prudence_cache *cache_with(void (*destructor)(void *object, void *
 
 static void (*const destructors[])(void *object, void *context) = {NULL, destruct};
 
-/* Names that are not of deferred objects of the cache are in nobody's way, however long. */
+/* Names that are not of deferred objects of the cache block no thread, however long. */
 TEST(a_barrier_waits_for_no_other_name)
 {
     static char elsewhere[64];

@@ -46,7 +46,7 @@ static gp_cookie hold_up(void)
     gp_cookie cookie = gp_snapshot(domain);
 
     prudence_domain_read_lock(domain);
-    assert_false(gp_is_held_up(domain)); /* no driver has looked */
+    assert_false(gp_is_held_up(domain)); /* no driver has checked */
     assert_true(gp_advance(domain, cookie));
     assert_true(gp_is_held_up(domain));
     return cookie;
@@ -152,7 +152,7 @@ TEST(a_set_is_held_up_by_its_members, make_domain, destroy_domain)
     assert_int_equal(prudence_domain_destroy(set), 0);
 }
 
-/* Plays a system that cannot tell whether the reader has a CPU. */
+/* Plays a system that cannot know whether the reader has a CPU. */
 static bool tell_nothing(int thread, bool *wants, uint64_t *had)
 {
     (void)thread, (void)wants, (void)had;

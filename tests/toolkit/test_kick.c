@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that is in the way of a grace period is told so by the function that it gave: once a
+ * A thread that blocks a grace period is notified by the function that it gave: once a
  * section, by the thread that drives, and never after it took the function back, ended or forked.
  * The reader is a thread of its own; this one drives, so it makes the calls.
  */
@@ -27,7 +27,7 @@ static struct prudence_domain *domain;
 static struct actor reader;
 static struct reader_slot *slot; /* the reader's */
 static unsigned calls, wrong;
-static void (*in_call)(void); /* what a call does besides */
+static void (*in_call)(void); /* what a call does in addition */
 
 static void count_call(void *argument)
 {
@@ -115,7 +115,7 @@ static void called_once_a_section(void)
     assert_int_equal(calls, 0);
     for (unsigned section = 1; section <= 3; section++) {
         does(&reader, enters, NULL);
-        assert_int_equal(calls, section - 1); /* nobody looks */
+        assert_int_equal(calls, section - 1); /* no thread checks */
         errno = 0;
         for (int i = 0; i < 10; i++)
             assert_false(drive());
@@ -140,7 +140,7 @@ TEST(told_once_a_section)
     }
 }
 
-/* A section that was entered after the grace period began is not in the way. */
+/* A section that was entered after the grace period began is not blocking. */
 TEST(not_told_of_the_next_section, set_up, tear_down)
 {
     prudence_gp_t cookie = prudence_domain_start_poll(domain);
@@ -239,7 +239,7 @@ static void drives_on(void *unused)
     prudence_domain_poll_state(domain, under_way);
 }
 
-/* Begins a grace period that the reader's section is in the way of, and expects one call. */
+/* Begins a grace period that the reader's section blocks, and expects one call. */
 static void expect_to_be_told(void)
 {
     const unsigned before = calls;
@@ -248,12 +248,12 @@ static void expect_to_be_told(void)
     for (int i = 0; i < 3; i++) /* perhaps the grace period before ends first */
         assert_false(prudence_domain_poll_state(domain, under_way));
     if (calls != before + 1)
-        fail_msg("step %u: told %u times of a section in the way", at_step, calls - before);
+        fail_msg("step %u: notified %u times of a blocking section", at_step, calls - before);
 }
 
 /* The reader leaves and begins a section between any two instructions of a driver that has found
- * the section before in the way. The new one is told of when it is in the way itself: not before,
- * since it would not be told again. */
+ * the section before blocking. The new one is notified of when it is blocking itself: not before,
+ * since it would not be notified again. */
 static void moves_at_each_step(enum prudence_domain_kind kind)
 {
     start(kind);
@@ -292,7 +292,7 @@ TEST(not_told_after_it_took_the_function_back, set_up, tear_down)
     does(&reader, leaves, NULL);
 }
 
-/* A thread that sets another function in the midst of a section is told by that one as well. */
+/* A thread that sets another function in the midst of a section is notified by that one as well. */
 TEST(a_function_that_replaces_another_tells, set_up, tear_down)
 {
     does(&reader, enters, NULL);
@@ -525,7 +525,7 @@ static void forks(void)
     forked = fork();
 }
 
-/* In the child the call returns to a slot that was forgotten meanwhile. */
+/* In the child the call returns to a slot that was forgotten in between. */
 TEST(a_fork_in_a_call, set_up, tear_down)
 {
     int status;
@@ -563,8 +563,10 @@ TEST(bad_input_is_named)
 
     child_run(refuses, NULL, &result);
     assert_true(child_exited_with(&result, 0));
-    assert_true(child_said(&result, "nobody looks for readers of domain 'set', which is set"));
-    assert_true(child_said(&result, "nobody looks for readers of domain 'own', which is manual"));
+    assert_true(
+        child_said(&result, "no thread searches for readers of domain 'set', which is set"));
+    assert_true(
+        child_said(&result, "no thread searches for readers of domain 'own', which is manual"));
     assert_true(child_said(&result, "prudence_kick_set: domain 'default': kick->size is 31"));
     assert_true(child_said(&result, "kick->function is NULL"));
 }

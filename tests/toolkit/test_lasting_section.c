@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * After prudence_epoch_outlive(), a section in which the thread ends protects as long as the
- * process, nobody reports the end, and nobody waits for it implicitly. Sections that the thread
- * ends are as before, and the slot of a thread that ends outside serves another, which is reported.
+ * process, no thread reports the end, and no thread waits for it implicitly. Sections that the
+ * thread ends are as before, and the slot of a thread that ends outside serves another, which is
+ * reported.
  */
 #include <prudence/epoch.h>
 #include <prudence/prudence.h>

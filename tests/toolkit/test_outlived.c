@@ -52,12 +52,12 @@ static bool is_over(prudence_gp_t cookie)
 {
     bool over = false;
 
-    for (int i = 0; i < 4; i++) /* each look drives by a step */
+    for (int i = 0; i < 4; i++) /* each check drives by a step */
         over = prudence_domain_poll_state(set, cookie);
     return over;
 }
 
-/* The name is written after a look at names could have been made, before the section ends. */
+/* The name is written after a check of names could have been made, before the section ends. */
 TEST(a_reader_moves_from_a_section_to_a_name)
 {
     struct prudence_hazard *hazard = prudence_hazard_acquire();
@@ -171,7 +171,7 @@ static void *stay(void *unused)
     sem_post(&is_inside);
     while (sem_wait(&may_end) && errno == EINTR)
         ;
-    assert_int_equal(found->hop, 0); /* whether or not somebody asked */
+    assert_int_equal(found->hop, 0); /* whether or not a thread asked */
     if (!__atomic_load_n(&left, __ATOMIC_ACQUIRE))
         prudence_read_unlock();
     prudence_hazard_release(names);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that queues callbacks while the reader in the way has been preempted is held back for a
+ * A thread that queues callbacks while the blocking reader has been preempted is held back for a
  * while, even where it may not wait for readers. The test plays the system that reports on the
  * reader's thread. No worker thread exists; the test takes the worker's turns.
  */
@@ -18,9 +18,9 @@
 #include "toolkit/callbacks/callback_worker.h"
 #include "support/gp_reader.h"
 
-#define MUCH     ((size_t)1 << 20) /* bytes; more than may be pending before the worker looks */
+#define MUCH     ((size_t)1 << 20) /* bytes; more than may be pending before the worker checks */
 #define LOOKS    4
-#define ATTEMPTS 100000 /* of 1 ms each; a look comes every half one */
+#define ATTEMPTS 100000 /* of 1 ms each; a check comes every half one */
 
 static struct prudence_domain *domain;
 static struct callback_queue *queue;
@@ -59,7 +59,7 @@ static void *stay(void *unused)
     return unused;
 }
 
-/* Pretends that an awake worker exists, so that nobody starts one. */
+/* Pretends that an awake worker exists, so that no thread starts one. */
 static int set_up(void **state)
 {
     callback_queue_of(&prudence_default);
@@ -170,7 +170,7 @@ TEST(nobody_waits_for_itself)
     callback_push(queue, &head, MUCH);
     assert_int_equal(callback_worker_serve(queue), CALLBACK_TURN_WAITS);
     assert_true(gp_is_held_up(domain));
-    for (unsigned i = 0; i < LOOKS; i++, pause_ms(1)) /* a look may not be due at first */
+    for (unsigned i = 0; i < LOOKS; i++, pause_ms(1)) /* a check may not be due at first */
         assert_false(callback_wait_keep_pace(queue));
     assert_int_equal(looks, 0);
     prudence_qsbr_offline(domain);

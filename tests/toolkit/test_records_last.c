@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An epoch's record stays with its thread until that is gone. A program may use the record in a
- * destructor that runs after the library's, in any round. No other thread is given it meanwhile,
+ * destructor that runs after the library's, in any round. No other thread is given it in that time,
  * and all records are used again later.
  *
  * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors)

@@ -2,7 +2,7 @@
 /*
  * Rule 6: objects that are safe when a pre-flush begins, or become safe during one, go to the
  * object cache as far as there is room. Only the others move to latent slabs, whose cookie is
- * newer. Merging requires ownership of the caches, so a pre-flush on another CPU, or beside another
+ * newer. Merging requires ownership of the caches, so a pre-flush on another CPU, or during another
  * owner, merges nothing.
  */
 #define _GNU_SOURCE /* registers */

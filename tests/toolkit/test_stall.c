@@ -37,7 +37,7 @@ static struct reader_slot *slot_of_thread(int thread)
     abort();
 }
 
-/* Looks at one section, repeatedly if `for_long`, as if it had been in the way for long; prints
+/* Reads one section, repeatedly if `for_long`, as if it had been blocking for long; prints
  * the reader's id. Does not wait for the clock, but moves the recorded start of the stay back. */
 static void stay(bool for_long)
 {
@@ -197,7 +197,7 @@ static int stall_with_hook(void *unused)
     return told_times == 1 ? 42 : 2;
 }
 
-/* Moves the start of the stay, and the last look, back in time, as if the process had been stopped
+/* Moves the start of the stay, and the last check, back in time, as if the process had been stopped
  * since. */
 static int stop_between_looks(void *last_look_too)
 {

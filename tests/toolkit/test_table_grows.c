@@ -2,7 +2,7 @@
 /*
  * A thread's table of slots, which grows when the thread reads in the 1,025th domain, and later
  * again: slots are still found and given back, others' are not, and all tables of a thread are
- * freed with it, whether it tells of its end or is found to be gone.
+ * freed with it, whether it reports its end or is found to be gone.
  */
 #define _GNU_SOURCE
 

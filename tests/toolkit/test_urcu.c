@@ -96,7 +96,8 @@ TEST(a_reader_of_each_flavor_is_waited_for)
     }
 }
 
-/* Polling and deferring never run liburcu's synchronize here: a reader that stays blocks nobody. */
+/* Polling and deferring never run liburcu's synchronize here: a reader that stays blocks no
+ * thread. */
 TEST(allocating_never_blocks_in_synchronize)
 {
     struct prudence_domain *domain = prudence_urcu_domain_create("urcu", &urcu_mb_flavor);

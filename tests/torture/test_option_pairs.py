@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 8
-"""Options that look for bugs, in pairs: programs that allocate in several threads, and fork, run to their end with each."""
+"""Options that search for bugs, in pairs: programs that allocate in several threads, and fork, run to their end with each."""
 
 import itertools
 import os

@@ -125,7 +125,7 @@ static int torture(const char *variant, double seconds)
 
     /* A program with its own constructor starts the library first (reads options, makes the
      * tables of CPUs). So the test repeats the parts that depend on the number of CPUs, and
-     * starts the helper after that, because it would read them meanwhile. */
+     * starts the helper after that, because it would read them at that time. */
     posix_topology_inject(CPUS, NODES, random_cpu);
     TORTURE_CHECK(slab_start());
     if (!strcmp(variant, "background"))

@@ -171,7 +171,7 @@ static void bulk(uint64_t *random)
         prudence_cache_free_bulk(caches[which], count, objects);
 }
 
-/* Gives an object to the next thread and takes what the last one left. */
+/* Gives an object to the next thread and takes the last one's. */
 static void swap(struct item *item, uint64_t *random)
 {
     unsigned place = torture_below(random, 8);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks free objects that readers look at: no object changes inside a section. Each object's
+ * Callbacks free objects that readers read: no object changes inside a section. Each object's
  * callback runs exactly once; barriers cover all callbacks queued before them. Uses two domains,
  * callbacks that queue further callbacks, and threads that come and go.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every kind of domain: many more readers than CPUs, which sleep, move, nest, and hand sections
- * over, while writers replace and defer the objects that they look at; and domains that come and
+ * over, while writers replace and defer the objects that they read; and domains that come and
  * go.
  *
  * As in torture_readers, an age of 2 or more, in grace periods of the cache's domain, is a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers pin, move their pins, nest and stay, beside writers that replace and defer; a domain is
+ * Readers pin, move their pins, nest and stay, with writers that replace and defer; a domain is
  * driven by the library or by its callers alone. Each reader gives a kick, by which it learns when
  * to move. Some take it back; of the others the thread's end does. The argument is poisoned at
  * once, so a call that comes too late is found.

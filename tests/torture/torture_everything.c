@@ -5,12 +5,12 @@
  * barriers, use sizes at their boundaries, short-term memory and its clocks, shrink, trim, print
  * statistics, change options, and fork during all of that; signal handlers read, dump, write
  * profiles and let the process be watched. *Kinds* of objects come and go: a domain of some kind, a
- * cache in it with or without a destructor of either sort, and objects in places that readers look
+ * cache in it with or without a destructor of either sort, and objects in places that readers check
  * at.
  *
  * Every object knows its state, age and content (support/torture_oracle.h). PRUDENCE_TORTURE_SEED
  * repeats the choices of every thread; the variant "stepped" has one thread, so only the library's
- * own threads are left to chance.
+ * own threads depend on chance.
  *
  * ctest: timeout 3000 (takes ten times as long as the others)
  * ctest: cost 10
@@ -688,7 +688,7 @@ static void run_stepped(uint64_t *random, double seconds)
         step(random);
 }
 
-/* Ends the dates that ended threads left, which pass from heir to heir. */
+/* Ends the dates of ended threads, which pass from heir to heir. */
 static void end_short_term_memory(void)
 {
     expect(prudence_option_set("scm_collection", "eager"));

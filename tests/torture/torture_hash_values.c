@@ -6,7 +6,7 @@
  * not over. A writer finds the values that it put under its own keys, and of several threads that
  * put, exchange or erase one value only one gets it.
  *
- * Variants: numbers; strings; readers that stay, beside a low limit of latent memory; CPUs with a
+ * Variants: numbers; strings; readers that stay, with a low limit of latent memory; CPUs with a
  * lock instead of rseq.
  */
 #define _GNU_SOURCE

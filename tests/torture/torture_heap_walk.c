@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks over the heap beside threads that allocate, free, defer, shrink and fork.
+ * Walks over the heap while threads allocate, free, defer, shrink and fork.
  *
  * Three caches and malloc. In each, some objects stay live and some stay latent (their domain's
  * grace periods never end) from the first to the last walk: each walk shows each of them once, in

@@ -150,7 +150,8 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
 
     prudence_read_lock();
     if (look_up(key) != old)
-        torture_violation("key %llu is not as this thread left it", (unsigned long long)key);
+        torture_violation("key %llu is not in the state that this thread made",
+                          (unsigned long long)key);
     prudence_read_unlock();
     if (old && torture_below(random, 2)) {
         *mine = NULL;

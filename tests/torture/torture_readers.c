@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many more readers than CPUs look at shared objects while writers replace and defer them.
+ * Many more readers than CPUs read shared objects while writers replace and defer them.
  *
  * A reader checks the age of the object that it finds (torture_words.h). Whatever the age, the
  * content must not change inside the section. Writers check that the last cookie of each object

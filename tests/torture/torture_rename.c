@@ -2,9 +2,9 @@
 /*
  * Names under many more threads than CPUs: each of some objects has one of two names, in two
  * tables, and all writers rename it from one to the other and back; others exchange the objects of
- * two names, or replace names. A reader looks for the one name, the other, and the first again. If
- * the object was renamed at most once during that, the reader finds it, and not each time; if it
- * was not renamed, it is found under exactly one name. Counters around the renames tell which case
+ * two names, or replace names. A reader searches for the one name, the other, and the first again.
+ * If the object was renamed at most once during that, the reader finds it, and not each time; if it
+ * was not renamed, it is found under exactly one name. Counters around the renames show which case
  * it was.
  *
  * Variants: the tables follow their objects; or a thread resizes them all the time; or all names

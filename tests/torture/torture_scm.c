@@ -5,7 +5,7 @@
  * leaves behind, and objects of a shared table by global time; ticks; blocks, resumes and ends.
  * Strategies change during the run. Every object carries a seal that its finalizer breaks: a thread
  * that finds the seal broken in an object for which it has a date has lost the object. Regions
- * likewise. Then all dates end, and nothing may be left.
+ * likewise. Then all dates end, and nothing may remain.
  *
  * Before each such round, groups of threads end at once, and a thread lives for more than an epoch
  * (support/scm_torture_ends.h).
@@ -96,7 +96,7 @@ static void use_own(unsigned *seed)
 }
 
 /*
- * Regions belong to one thread, or get dates by global time and are left in the table for others.
+ * Regions belong to one thread, or get dates by global time and stay in the table for others.
  * Their objects have seals of their own, which no finalizer breaks; reuse overwrites them.
  */
 #define REGION_OBJECTS 40
@@ -223,7 +223,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Checks that no date is left, and every object and region has ended. */
+/* Checks that no date remains, and every object and region has ended. */
 static void expect_nothing_left(void)
 {
     struct scm_region_info regions;
@@ -236,7 +236,7 @@ static void expect_nothing_left(void)
     check(scm_unregister_thread());
     if (info.num_dates || info.num_short_term || regions.regions || regions.bytes ||
         made != ended) {
-        fprintf(stderr, "%lu dates are left, %lu regions, %llu objects of %llu\n", info.num_dates,
+        fprintf(stderr, "%lu dates remain, %lu regions, %llu objects of %llu\n", info.num_dates,
                 regions.regions, (unsigned long long)(made - ended), (unsigned long long)made);
         abort();
     }

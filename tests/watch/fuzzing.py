@@ -73,7 +73,7 @@ def mutated_bytes(draw, data):
 
 
 class Recorder(LiveMemory):
-    """Notes what is read."""
+    """Notes all reads."""
 
     def __init__(self, pid):
         super().__init__(pid)
@@ -106,7 +106,7 @@ class Recorded(Memory):
 
 
 def record(pid):
-    """(starts of modules, what is read to find the library, what a sample and the commands read) of a process."""
+    """Returns (starts of modules, reads that find the library, reads of a sample and of the commands) of a process."""
     process = Process(pid)
     process.memory.close()
     starts = [start for start, _ in Modules(pid).starts]
@@ -122,7 +122,7 @@ def record(pid):
 
 
 def damaged(draw, seen):
-    """Some words are others; often addresses of what is there, so that lists lead elsewhere and in circles."""
+    """Some words are others; often existing addresses, so that lists lead elsewhere and in circles."""
     seen = {address: bytearray(data) for address, data in seen.items()}
     places, short = list(seen), [address for address, data in seen.items() if len(data) <= 512]
     for _ in range(draw.choice((0, 1, 1, 2, 4, 16))):

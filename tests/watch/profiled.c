@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program with a known profile, compiled by test_profile.py.
- *   - leaks_some: 64 MB in objects of 1000 bytes that nobody frees. Inlined.
+ *   - leaks_some: 64 MB in objects of 1000 bytes that no thread frees. Inlined.
  *   - uses_much: 256 MB, each object freed at once.
  *   - storms: 10 MB of the cache 'routes' deferred. A reader keeps them latent until the profile is
  *     written.

@@ -96,7 +96,7 @@ class Ask(Case):
         self.assert_set(watched)
 
     def test_two_that_write_the_same_request(self):
-        """Each takes the place to be free, and writes over what the other one writes."""
+        """Each takes the place to be free, and overwrites the other one's request."""
         watched = self.storming()
         place, answers = self.asking(watched, "decay", "1s").free_place(), []
 

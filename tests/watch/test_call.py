@@ -57,7 +57,7 @@ CLOBBERS = {"avx512f": "clobber_zmm", "avx2": "clobber_ymm"}
 TGKILL = 234
 REGISTERS = "info registers rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip eflags orig_rax fs_base gs_base"
 
-# One write of the tool's is refused, by its number.
+# A write of the tool is refused, by its number.
 REFUSE = """python
 real, count = write_register, 0
 def write_register(name, value):
@@ -125,7 +125,7 @@ class Call(Case):
         return {(task / "comm").read_text().strip(): task.name for task in Path(f"/proc/{self.called.pid}/task").iterdir()}
 
     def check_all_go_on(self, but=None):
-        """By the number of signals that were handled: none ended before it was told to."""
+        """Counts the handled signals: none ended before it was asked to."""
         for thread, end in {"pause": "-1, errno 4, handled 1", "sigsuspend": "-1, errno 4, handled 2", "nanosleep": "-1, errno 4, handled 3",
                             "read": "1, errno 0", "futex": "0, errno 0", "epoll_wait": "1, errno 0", "vectors": "5"}.items():
             self.assertRegex(self.ended(thread) if thread != but else self.line_of(thread), f"{thread} returned {end}, ")
@@ -206,7 +206,7 @@ class Call(Case):
         self.assertNotIn("cannot be put back", call)
 
     def test_stripped_static_program(self):
-        """It has no names, and takes addresses."""
+        """The command has no names, and takes addresses."""
         self.called.end()
         self.program("static", BUILD / "libprudence.a", "-static", "-no-pie")
         names = subprocess.run(["nm", self.folder / "static"], capture_output=True, text=True, check=True).stdout

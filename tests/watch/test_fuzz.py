@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (it looks further each time)
+# ctest: long (it goes further each time)
 # ctest: cost 8
-"""Whatever a process, a profile or a program's file says, the tools say what is wrong in one line, or show what a terminal, a CSV or
+"""Whatever a process, a profile or a program's file says, the tools report the fault in one line, or show what a terminal, a CSV or
 JSON reader and Prometheus can take. Mutations of real ones.
 
     test_fuzz.py                       some hundred of each, always the same
@@ -56,7 +56,7 @@ def compiled(folder, source, name, *more):
 
 
 class Target:
-    """Of one format. `seed` makes what is mutated; what `read` does not raise has to hold."""
+    """The fuzzing of a format. `seed` makes the mutated bytes; if `read` does not raise, its result has to hold."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -183,7 +183,7 @@ def guarded():
 
 
 def try_one(target, given):
-    """Whether it was refused."""
+    """Returns whether it was refused."""
     try:
         with guarded():
             target.read(given)
@@ -200,7 +200,7 @@ class Fuzz(unittest.TestCase):
             for seed in range(ROUNDS[name]):
                 with self.subTest(seed=seed):
                     refused += try_one(target, target.mutated(random.Random(seed)))
-        # Mutations that nothing notices, or that all are refused at the first look, would test nothing.
+        # Mutations that nothing notices, or that all are refused at the first check, would test nothing.
         self.assertGreater(refused, ROUNDS[name] / 20)
         self.assertLess(refused, ROUNDS[name] * 19 / 20)
 
@@ -215,7 +215,7 @@ class Fuzz(unittest.TestCase):
 
 
 def fuzz(seconds, seed):
-    """As `tools/test/fuzz` does. Returns the exit status."""
+    """Runs as `tools/test/fuzz` does. Returns the exit status."""
     findings, failed = BUILD / "fuzz/findings", 0
     with tempfile.TemporaryDirectory(prefix="prudence-fuzz-") as folder:
         for name, kind in TARGETS.items():

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
-"""The commands for gdb say of objects in every state what they are, of a running process and of its core file, and count as
+"""The commands for gdb describe objects in every state, of a running process and of its core file, and count as
 the library does."""
 
 import json
@@ -173,12 +173,12 @@ class Gdb(unittest.TestCase):
                     continue
                 live, cached, latent, slabs = rows[cache["name"]]
                 self.assertEqual((live, slabs), (cache["objects_live"], cache["slabs_now"]))
-                # The library counts what is safe in a ring as cached.
+                # The library counts safe objects of a ring as cached.
                 self.assertEqual(cached + latent, cache["objects_cached"] + cache["objects_latent"])
             self.assertEqual(rows["routes"][2], 5001)
 
     def test_counters_are_the_librarys(self):
-        """By the library's list, which the commands read."""
+        """Counts by the library's list, which the commands read."""
         for question, names in (("counters", ("routes", "others", "trimmed")), ("counters routes", ("routes",))):
             for answer in self.answers(question):
                 told = {name: {words[0]: int(words[1]) for words in map(str.split, lines.strip().splitlines())}
@@ -229,9 +229,9 @@ class Gdb(unittest.TestCase):
         damages = (("slab_caches.next->next", "slab_caches.next", "prudence_cache: the list changes faster than it can be read, or is damaged"),
                    ("readers_domains.next->next", "readers_domains.next", "prudence_domain: the list changes faster than it can be read, or is damaged"),
                    ("prudence_default.chunks->next", "prudence_default.chunks", "chunks of readers lead in a circle at 0x"),
-                   ("posix_cpu_count", "4000000000", "it has 4000000000 cpus, and there are 8192 at the most"),
-                   ("posix_node_count", "4000000000", "it has 4000000000 nodes, and there are 1024 at the most"),
-                   (f"{line}.ring_mask", "~0UL", "slots of a latent cache: 4294967295, and there are"),
+                   ("posix_cpu_count", "4000000000", "it claims 4000000000 cpus; the limit is 8192"),
+                   ("posix_node_count", "4000000000", "it claims 4000000000 nodes; the limit is 1024"),
+                   (f"{line}.ring_mask", "~0UL", "slots of a latent cache: 4294967295; the limit is"),
                    (f"{line}.ring_tail", "1UL << 60", "objects of a latent cache: 11529"))
         commands = [command for place, value, _ in damages for command in (
             f"echo === {place}\\n", f"set var $old = {place}", f"set var {place} = {value}", "prudence latent", "prudence readers",

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
-"""What a process says of itself may be a lie: the tools then say in one line what cannot be so, in bounded time and memory. A process is taken by its name
-only if it is the user's own. No name reaches a terminal, a row or a metric with what these would obey."""
+"""The data of a process about itself may be false: the tools then name the fault in one line, in bounded time and memory. A process is taken by
+its name only if it is the user's own. No name reaches a terminal, a row or a metric with codes that these would obey."""
 
 import contextlib
 import csv
@@ -93,7 +93,7 @@ class Descriptions(Forged):
     def test_members_lie_in_their_structures(self):
         self.refused("has 'prudence_domain.stalls' end 264 bytes into a structure of 256", member_prudence_domain__stalls=(256, 8))
         self.refused("has 'reader_chunk.slots' end 65600 bytes into a structure of 65536", member_reader_chunk__slots=(64, 65536))
-        self.refused("has 16 bytes for 'prudence_domain.stalls', which has 8 at the most", member_prudence_domain__stalls=(0, 16))
+        self.refused("has 16 bytes for 'prudence_domain.stalls', whose limit is 8", member_prudence_domain__stalls=(0, 16))
         self.refused("has 64 bytes for", member_prudence_domain__shared__sequence=(0, 64))
 
     def test_what_is_missing_is_named(self):
@@ -113,7 +113,7 @@ class Descriptions(Forged):
 
     def test_many_copies(self):
         of = forged.figures()
-        with forged.exported(forged.description(of), times=40), self.assertRaisesRegex(WatchError, "more than 16 copies"):
+        with forged.exported(forged.description(of), times=40), self.assertRaisesRegex(WatchError, "more copies of the library than the limit, 16"):
             processes.Process(os.getpid())
 
     def test_the_tool_says_it_in_a_line(self):
@@ -133,11 +133,11 @@ class Figures(Forged):
     def test_structures_of_any_size(self):
         of = forged.add_caches(forged.figures(), 1)
         of.set(forged.COUNTS, 8192)
-        self.refused("it has a structure of 8388608 bytes, or says so", of, number_percpu_stride=1024)
+        self.refused("it claims a structure of 8388608 bytes; the limit is", of, number_percpu_stride=1024)
         of.set(forged.COUNTS, 8193)
-        self.refused("it has 8193 cpus, and there are 8192 at the most", of)
+        self.refused("it claims 8193 cpus; the limit is 8192", of)
         of.set(forged.COUNTS, 2, 0)
-        self.refused("it has 0 nodes, and there are 1024 at the most", of)
+        self.refused("it claims 0 nodes; the limit is 1024", of)
         of.set(forged.COUNTS, 2, 1)
         self.refused("has 'cpu_cache.counts.merges' where it cannot be", of, number_percpu_stride=80)
         self.refused("has 'cpu_cache.counts.merges' where it cannot be", of, member_cpu_cache__counts__merges=(76, 8))
@@ -168,13 +168,13 @@ class Figures(Forged):
         for at in range(127):
             of.set(CHUNK + 64 + at * 128, 1 << 20 | 1, 4711)
         with mock.patch.dict(bounds.PER_SAMPLE, {"threads inside sections": 100}):
-            self.refused("it has more than 100 threads inside sections, or says so", of)
+            self.refused("it claims more threads inside sections than the limit, 100", of)
 
     def test_caches_without_number(self):
         of = forged.add_caches(forged.figures(), 9)
         self.assertEqual(self.sampled(of)["caches"], [])  # nothing was ever allocated from them
         with mock.patch.dict(bounds.PER_SAMPLE, {"caches": 8}):
-            self.refused("it has more than 8 caches, or says so", of)
+            self.refused("it claims more caches than the limit, 8", of)
 
     def test_numbers_of_any_size(self):
         """Sums, rates and shares of the largest ones are shown, too."""
@@ -191,7 +191,7 @@ class Figures(Forged):
         self.assertGreaterEqual(min(value for value in cache.values() if isinstance(value, (int, float))), 0)
 
     def test_memory_that_is_no_more(self):
-        """Between two looks at grace periods."""
+        """Between two reads grace periods."""
         of = forged.figures()
         with forged.exported(forged.description(of)):
             process = processes.Process(os.getpid())
@@ -208,7 +208,7 @@ class Figures(Forged):
             self.refused("a sample of it takes more than 0 s", of)
 
     def test_memory_that_does_not_answer(self):
-        """A thread is left behind, and another one only when that has ended."""
+        """A thread is abandoned, and another one only when that has ended."""
         answers, begun = threading.Event(), []
 
         def work():
@@ -216,7 +216,7 @@ class Figures(Forged):
             answers.wait()
 
         with mock.patch.object(bounds, "SECONDS", -0.45):
-            with self.assertRaisesRegex(WatchError, "process 7: the process lets nobody read its memory"):
+            with self.assertRaisesRegex(WatchError, "process 7: the memory of the process could not be read"):
                 patience.within("process 7", work)
             with self.assertRaisesRegex(WatchError, "process 7: an earlier read of memory has still not ended"):
                 patience.within("process 7", work)
@@ -330,7 +330,7 @@ class Users(Case):
         self.assertIn("argument --user: not allowed with argument --pid", self.said("--user", "0", "--pid", watched.pid, *ONCE, status=2).stderr)
 
     def test_clients_without_number(self):
-        """Those beyond some are hung up on; the others are served, and so is who comes when they have gone."""
+        """Connections beyond some are closed; the others are served, and so are later ones."""
         watched = self.start()
         server = subprocess.Popen([STAT, "--pid", str(watched.pid), "--listen", "0"], stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.communicate)
@@ -375,7 +375,7 @@ class Users(Case):
             waiting.setblocking(False)
             waiting.connect(path)
             done = self.said("--pid", watched.pid, "--listen", path, tool=STAT)
-            self.assertIn(f"somebody listens at '{path}' already", done.stderr)
+            self.assertIn(f"'{path}' is already in use", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 30
-"""prudence-inspect finds the library however it was linked, stripped, in a process that stands still and in a core file, and what it prints of slabs, objects
-and readers adds up to what the process says of itself."""
+"""prudence-inspect finds the library however it was linked, stripped, in a process that stands still and in a core file, and its output about
+slabs, objects and readers adds up to the process's own figures."""
 
 import json
 import os
@@ -72,7 +72,7 @@ class Inspect(Case):
         return name
 
     def test_every_linker(self):
-        """Also in core files, whose pages of files were left out."""
+        """Also in core files, whose pages of files were skipped."""
         found = 0
         for linker in LINKERS:
             for flag in FLAGS:
@@ -161,7 +161,7 @@ class Inspect(Case):
         self.assertIn("No such file", self.inspect("--core", self.folder / "missing", "caches", status=1))
         self.assertIn("it is no regular file", self.inspect("--core", "/dev/zero", "caches", status=1))
 
-    # --------------------------------------------------------------------------------------- what it says
+    # --------------------------------------------------------------------------------------- output
 
     def test_sums_are_the_processs(self):
         watched = self.busy()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
-"""Figures that are read from a process from outside are those that it would give, whatever it does meanwhile; and what cannot be
-read is named: other users' processes, and those that end or run another program."""
+"""Figures that are read from a process from outside are those that it would give, whatever it does at that time; and processes that cannot be
+read are named: other users' processes, and those that end or run another program."""
 
 import ctypes
 import errno
@@ -37,7 +37,7 @@ class Export(Case):
             self.assertIn(message, str(caught.exception))
 
     def compare(self, watched, sample):
-        """With what the process says; it does nothing meanwhile."""
+        """Compares with the figures of the process, which does nothing at that time."""
         stats = watched.stats()
         own = {cache["name"]: cache for cache in stats["caches_list"]}
         self.assertEqual({cache["name"] for cache in sample["caches"]}, set(own))
@@ -104,7 +104,7 @@ class Export(Case):
         self.assertGreater(short, 0)
 
     def test_a_storm(self):
-        """Counters only grow, and sums do not stray further than what a few microseconds bring."""
+        """Counters only grow, and sums do not stray further than by a few microseconds."""
         watched = self.start()
         for _ in range(2):
             watched.ask("storm")
@@ -171,7 +171,7 @@ class Export(Case):
         self.assertEqual(before.sample()["pid"], watched.pid)
 
     def test_a_copy_without_handlers(self):
-        """It has memory of its own."""
+        """The process has memory of its own."""
         watched = self.start()
         watched.ask("keep 10")
         child = int(watched.ask("copy"))
@@ -248,7 +248,7 @@ class Export(Case):
 
 class Consistency(unittest.TestCase):
     def test_words_are_read_whole(self):
-        """The kernel copies aligned words of a process's memory whole, though they change meanwhile."""
+        """The kernel copies aligned words of a process's memory whole, though they change at the same time."""
         code = ("import ctypes, sys\n"
                 "words = (ctypes.c_uint64 * 4096)()\n"
                 "print(ctypes.addressof(words), flush=True)\n"

@@ -27,7 +27,7 @@ def words(*values):
 
 
 class Memory:
-    """Of a process that is not there."""
+    """Reads a process that is not there."""
 
     def __init__(self, **pages):
         self.budget = bounds.Budget()
@@ -96,7 +96,7 @@ class Lists(unittest.TestCase):
         self.assertFalse(is_listed((A + 8, A + 8), thing, (1, HEAD, HEAD, 6)))  # it was half of each when it was read
 
     def listed(self, changes):
-        """Of the list A, B, which changes while it is read. The reads: the head, A, B."""
+        """Reads the list A, B, which changes during the read. The reads: the head, A, B."""
         memory = Changing(changes, x1000=words(A + 8, B + 8), x2000=words(1, B + 8, HEAD, 0), x3000=words(2, HEAD, A + 8, 0))
         copy = Copy(target(memory), LAYOUT)
         return [address for address, _ in copy.list_of("head", "thing", "number")], memory.reads
@@ -146,7 +146,7 @@ class Rates(unittest.TestCase):
         self.assertIsNone(rates.hit_rate({"allocations": 0, "hits": 0}, {"allocations": 0, "hits": 0}))
 
     def test_length_of_grace_periods(self):
-        """Half of the looks saw one under way, of 1000 a second: half a millisecond each."""
+        """Half of the checks saw one under way, of 1000 a second: half a millisecond each."""
         periods = rates.GracePeriods()
         self.assertIsNone(periods.seconds(1000))
         for look in range(100):
@@ -191,7 +191,7 @@ class Screen(unittest.TestCase):
         self.assertEqual([reader["inside_seconds"] for _, reader in screen.readers_in_the_way(sample)], [41, 4, 3, 2])
         lines = [line for _, line in screen.reader_lines(sample)]
         self.assertEqual(len(lines), 4)
-        self.assertIn("in the way for 41.0 s", lines[0])
+        self.assertIn("blocking for 41.0 s", lines[0])
         self.assertIn("and 1 more", lines[3])
 
     def test_rates_stay_in_a_narrow_terminal(self):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
 """prudence-profile: of a program whose profile is known, each view names the right calls with about the right figures; google-pprof, jeprof,
-and if they are here pprof and inferno-flamegraph open what is written for them; files that are no profile are refused by name."""
+and if they are here pprof and inferno-flamegraph open the files written for them; files that are no profile are refused by name."""
 
 import contextlib
 import gzip
@@ -96,8 +96,8 @@ class Profile(Tools):
     def test_what_grew(self):
         """A leak keeps all that it allocates; a table that replaces its entries grows little, and keeps few of them."""
         for words, expected in ((("--top",), r"(?m)^ *\d+\.\dM +\d+\.\d +\d+ +100\.0  size-1024: leaks_one < leaks_more < main"),
-                                (("--leaks",), r"100\.0 % of those allocated meanwhile, allocated by:\n    leaks_one at .*\n    leaks_more at "),
-                                (("--ages",), "what grew in .*s\n"), (("--view=deferred",), "routes: storms < main")):
+                                (("--leaks",), r"100\.0 % of those allocated in that time, allocated by:\n    leaks_one at .*\n    leaks_more at "),
+                                (("--ages",), "growth in .*s\n"), (("--view=deferred",), "routes: storms < main")):
             shown = self.run_tool("--since", self.during, self.second, *words)
             self.assertRegex(shown, expected)
             self.assertNotIn("leaks_some", shown)
@@ -199,7 +199,7 @@ class Profile(Tools):
                 self.fail(f"there is no {reader} (tools/setup installs it)")
 
     def read_heap(self, reader, *words):
-        """What a reader says of each function: its bytes, and with those that it called."""
+        """Returns a reader's figures of each function: its bytes, and with those that it called."""
         shown = self.run_reader(reader, "--text", "--show_bytes", *words, self.program, self.folder / "out")
         return {function: (int(own), int(all_of_it)) for own, all_of_it, function in
                 re.findall(r"(?m)^ *(\d+) +[\d.]+% +[\d.]+% +(\d+) +[\d.]+% (\w+)", shown)}
@@ -218,7 +218,7 @@ class Profile(Tools):
                 self.assertEqual(found["main"][1], sum(own for own, _ in found.values()))
 
     def test_heap_text(self):
-        """The readers look for the line of the call, so the first address is within it. Fewer than before are none."""
+        """The readers search for the line of the call, so the first address is within it. Fewer than before are none."""
         self.assertEqual(self.output("heap", self.hostile(calls="1000 1001", path="/a b")),
                          "heap profile: 1: 100 [1: 100] @ heapprofile\n1: 100 [1: 100] @ 0xfff 0x1001\n\n"
                          "MAPPED_LIBRARIES:\n00000f00-00002000 r-xp 00000000 00:00 0 /a b\n")
@@ -293,7 +293,7 @@ class Profile(Tools):
             self.assertIn(f"{path}: {reason}", self.run_here(path, status=1))
 
     def test_bounds(self):
-        """Of sizes and numbers. They are made smaller here than they are."""
+        """Tests the limits of sizes and numbers, which are smaller here."""
         site = '"c"\nages\ncalls 1\nallocates 1 1 1 1 1 ' * 5 + '"c"'
         for name, most, instead, reason in (
                 ("PROFILE", 100, {}, "it has more than 100 bytes"), ("LINE", 64, {"program": '"' + "x" * 100 + '"'}, "a line of more than 64 bytes"),

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 20
-"""Each line of docs/how-to/running-process.md does what the page says: for a process that was started without any option, and for its core file. The process
-goes on after each.
+"""Each line of docs/how-to/running-process.md behaves as the page says: for a process that was started without any option, and for its core
+file. The process goes on after each.
 
 gdb may neither call functions of the process nor write its registers here, except for `prudence call`: on a processor with AMX gdb 13.1 cannot write
 the registers of vectors (test_call.py).
@@ -26,7 +26,7 @@ LONG = unittest.skipUnless(os.environ.get("PRUDENCE_MODELS") == "deep", "make te
 
 
 def lines_of(section):
-    """Of the code in a section of the page."""
+    """Returns the code in a section of the page."""
     text = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S)[1]
     return "".join(re.findall(r"^```\n(.*?)^```\n", text, re.M | re.S)).splitlines()
 
@@ -61,7 +61,7 @@ class RunningProcess(Case):
                               timeout=PATIENCE, check=False).stdout
 
     def asked(self, section, **more):
-        """What the lines of a section print, in order."""
+        """Returns the output of the lines of a section, in order."""
         return "\n".join(self.run_line(*shlex.split(self.local(line)), **more) for line in lines_of(section))
 
     def assert_all(self, text, *patterns):
@@ -97,7 +97,7 @@ class RunningProcess(Case):
         self.assert_all(self.run_line(*commands[1]), "written: .*first.profile")
         self.watched.ask("keep 30000")
         self.assert_all(self.run_line(*commands[2]), "written: .*second.profile")
-        self.assert_all(self.run_line(*commands[3]), r"what grew in", r"objects of cache 'routes', 100 bytes each, 100\.0 % of those allocated meanwhile",
+        self.assert_all(self.run_line(*commands[3]), r"growth in", r"objects of cache 'routes', 100 bytes each, 100\.0 % of those allocated in that time",
                         r"    allocate at .*watched\.c:\d+")
 
     def test_ask_a_core_file(self):
@@ -115,7 +115,7 @@ class RunningProcess(Case):
 
     @LONG
     def test_commands_of_gdb(self):
-        """They print what prudence-inspect prints."""
+        """The commands print the same as prudence-inspect."""
         def said(*commands, before=("-p", str(self.watched.pid))):
             return self.run_line("gdb", *before, "-batch", "-x", SCRIPT, *(word for command in commands for word in ("-ex", f"prudence {command}")))
 

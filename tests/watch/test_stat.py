@@ -223,7 +223,7 @@ class Stat(Case):
         self.assertEqual(where, path)
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         self.assertEqual(self.values(self.get(path))["prudence_up"], {"": 1})
-        self.refused(f"somebody listens at '{path}' already", "--pid", watched.pid, "--listen", path)
+        self.refused(f"'{path}' is already in use", "--pid", watched.pid, "--listen", path)
         server.kill()
         server.wait()
         self.assertTrue(os.path.exists(path))
@@ -326,7 +326,7 @@ class Stat(Case):
         ask = self.prometheus(where)
 
         def all_answered():
-            watched.ask("keep 10")  # rates of what does not happen have no value
+            watched.ask("keep 10")  # rates of events that do not happen have no value
             missing[:] = [query for query in missing if not ask(query)]
             return not missing
 

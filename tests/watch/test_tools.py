@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
-"""prudence-top as a user runs it without a terminal: text, JSON and CSV, and what it refuses; and the installed program."""
+"""prudence-top as a user runs it without a terminal: text, JSON and CSV, and refusals; and the installed program."""
 
 import csv
 import io

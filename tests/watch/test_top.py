@@ -30,7 +30,7 @@ UP, DOWN, HOME, END = "\033[A", "\033[B", "\033[1~", "\033[4~"  # of TERM=linux
 
 
 class Terminal:
-    """A program in a terminal of so many columns and rows."""
+    """A program in a terminal of this many columns and rows."""
 
     def __init__(self, columns, rows, *command, **environment):
         self.screen = pyte.Screen(columns, rows)
@@ -119,7 +119,7 @@ class Top(Case):
         watched.ask("defer 5000")
         watched.ask("keep 100")
         terminal = self.top(watched)
-        text = terminal.shows(rf"in the way: thread 'parser' \(tid {thread}\) is inside a section of domain 'default'")
+        text = terminal.shows(rf"blocking: thread 'parser' \(tid {thread}\) is inside a section of domain 'default'")
         self.assertIn(f"prudence-top: watched ({watched.pid}), Prudence ", text)
         self.assertRegex(text, r"routes +100B +100 +5\.0k +\d+ +547K ")
         self.assertRegex(text, r"latent 547K of 32\.0M")
@@ -127,7 +127,7 @@ class Top(Case):
         self.assertRegex(text, "█")
         watched.ask("leave")
         terminal.shows(r"routes +100B +100 +0 ", "inside 0")
-        self.assertNotIn("in the way", terminal.text())
+        self.assertNotIn("blocking:", terminal.text())
         terminal.press("q")
         self.assertEqual(terminal.end(), 0)
         self.assertIn(b"\033[?25h", terminal.output[-200:])  # the cursor is shown again
@@ -219,7 +219,7 @@ class Top(Case):
         self.assertNotIn(b"Traceback", terminal.output)
 
     def test_the_terminal_goes(self):
-        """Under nohup: nothing else ends it, and nothing to wait for is left."""
+        """Under nohup: nothing else ends it, and nothing remains to wait for."""
         watched = self.start()
         terminal = Terminal(80, 24, "/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh", TOP, "--pid", watched.pid)
         terminal.shows("memory: resident")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of this folder share: a program that is watched (watched.c), and the tools that watch it."""
+"""Shared by the tests of this folder: a program that is watched (watched.c), and the tools that watch it."""
 
 import json
 import os
@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "programs/watch"), str(ROOT / "tools")]
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell: the tools would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-PATIENCE = 60  # seconds, for what has to happen
+PATIENCE = 60  # seconds, for events that have to happen
 
 
 def until(what, patience=PATIENCE):

@@ -4,23 +4,23 @@ docs/explanation/design.md."""
 
 LAYERS = {  # folder: its purpose; each may use only layers below it
     "whole": "the library that has all parts: the tables that name them; functions for other languages",
-    "observe": "what is seen of a process: statistics, dumps, profiles, the walk over the heap",
+    "observe": "observation of a process: statistics, dumps, profiles, the walk over the heap",
     "shortterm": "short-term memory: objects with expiration dates",
     "tables": "tables that readers search while writers change and resize them; counts, counters, logs, swaps",
     "toolkit/urcu": "liburcu's names: its workers, batches and hash tables",
-    "toolkit/callbacks": "what runs after a grace period: callbacks, the threads that run them, destructors",
+    "toolkit/callbacks": "work after a grace period: callbacks, the threads that run them, destructors",
     "toolkit/domains": "more kinds of domains: hazard pointers, epochs, srcu, sets, those of other libraries",
-    "guard": "what looks for bugs: checks, guarded objects, quarantine, traces, annotations",
+    "guard": "the search for bugs: checks, guarded objects, quarantine, traces, annotations",
     "core/alone": "the same tables where there is no other part (the archive prudence-core)",
-    "core/process": "what a process starts and forks; options; figures",
+    "core/process": "the start and the fork of a process; options; figures",
     "core/heap": "any size: size classes, large blocks, public caches; from a pointer to its slab",
     "core/slab": "the paper: caches, latent caches, nodes, slabs; the gate for extensions. No libc, no threads API",
     "core/gp": "when is it safe? domains, readers, driving grace periods (user/; kernel/: the kernel's own RCU)",
-    "core/pages": "where slabs get their pages: runs, huge mappings, windows, and what goes back to the system",
-    "core/os": "what is asked of the system: memory, per-CPU lines, barriers, locks, clock, idle work (posix/, kernel/)",
+    "core/pages": "where slabs get their pages: runs, huge mappings, windows, and pages that go back to the system",
+    "core/os": "requests to the system: memory, per-CPU lines, barriers, locks, clock, idle work (posix/, kernel/)",
     "core/base": "types, bits, lists, atomics, exact division",
 }
-# Members of the static library beside the main one: a program may lack them (ADR 135). Tables stand on the interface that
+# Members of the static library in addition to the main one: a program may lack them (ADR 135). Tables stand on the interface that
 # programs have, and on these layers; short-term memory and liburcu's names know more of the core.
 MEMBERS = {"tables", "shortterm", "toolkit/urcu"}
 CLIENTS = {"tables": {"core/os", "core/base"}}
@@ -38,27 +38,27 @@ def of(path):
 # Constant tables that the embedding program defines (src/whole in a process, kernel/ in Linux): by them a layer
 # calls functions of a layer above, which it does not know.
 PROGRAM_TABLES = {
-    "slab_extensions": "what is called at the steps of an object's life",
-    "process_parts": "what starts with the process",
+    "slab_extensions": "calls at the steps of an object's life",
+    "process_parts": "parts that start with the process",
     "other_parts": "the same of other parts than the core",
-    "other_fork_parts": "what fork visits of them",
+    "other_fork_parts": "their parts that fork visits",
     "option_tables": "the options of all parts",
     "domain_queue": "the queue of callbacks that each domain has",
     "gp_schemes": "all kinds of domains",
     "gp_schemes_count": "",
-    "gp_parts": "what parts of gp/ beside the schemes do for threads and processes",
+    "gp_parts": "the work of other parts of gp/ for threads and processes",
     "heap_upcalls": "the few calls from the heap to parts above it",
-    "reuse_upcalls": "what makes objects fit for reuse: destructors",
+    "reuse_upcalls": "preparation of objects for reuse: destructors",
 }
 
-# Variables by which a layer is told at run time whom to call.
+# Variables by which a layer learns at run time which function to call.
 HOOKS = {
     "callbacks_weigh": "how many bytes wait with a callback: only toolkit/callbacks/call.c knows slabs",
     "callbacks_leave": "a callback leaves its queue: toolkit/callbacks/call.c has counted its object as leaving",
     "callbacks_other_work": "the worker runs destructors too",
     "enable": "os/posix/slice.c: the kernel, or a test in its place",
     "yield": "os/posix/slice.c: the same",
-    "current_work": "os/posix/idle.c: what is done in idle time",
+    "current_work": "os/posix/idle.c: the work done in idle time",
     "fault_look_at": "guard/fault_handler.c: whose memory was touched",
     "mend_of_copy": "os/posix/copy.c: a child that no fork handler has prepared",
     "injected_current": "tests have their own CPUs",
@@ -66,14 +66,14 @@ HOOKS = {
     "os_memory_fails": "tests refuse memory",
     "pages_zero_clock": "tests say how long purges take",
     "mapping_seen": "tests stand in for functions of the program in the place of mmap and its kind",
-    "thread_ends": "gp/user/reader_exit.c: what becomes of the slots of a thread that ends (readers.c)",
+    "thread_ends": "gp/user/reader_exit.c: the end of a thread's slots (readers.c)",
     "thread_ends_before": "gp/user/reader_exit.c: short-term memory of a thread that ends (shortterm/threads.c)",
     "posix_clock_injected": "tests have their own clock",
     "posix_cpu_injected": "tests say whether a thread has a CPU",
-    "posix_sequence_verdict_injected": "tests say what the kernel does",
-    "look": "slab/recent_frees.c: what is looked for in CPUs' caches",
+    "posix_sequence_verdict_injected": "tests set the kernel's answer",
+    "look": "slab/recent_frees.c: the objects searched for in CPUs' caches",
     "posix_report_elsewhere": "os/posix/report.c: the file of an option (observe/report_file.c)",
-    "pressure_own_bytes": "os/posix/memory_pressure.c: what the page source has (process/sandbox.c)",
+    "pressure_own_bytes": "os/posix/memory_pressure.c: the memory of the page source (process/sandbox.c)",
     "scm_real_time": "tests have their own clock",
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The source archive that packages are made from: what git tracks, without debian/."""
+"""The source archive that packages are made from: the files that git tracks, without debian/."""
 
 import gzip
 import re

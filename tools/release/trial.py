@@ -7,7 +7,7 @@ import re
 import stat
 from pathlib import Path
 
-# What apt, dpkg and depmod write, whatever is installed and purged.
+# Files that apt, dpkg and depmod write, whatever is installed and purged.
 STATE = re.compile(r"/(var/(cache|lib/(apt|dpkg|systemd)|log|tmp)|etc/ld\.so\.cache|tmp|root|proc|dev|sys|run)(/|$)|"
                    r"/(usr/)?lib/modules/[^/]+/modules\.")
 
@@ -33,7 +33,7 @@ def what(path):
 
 
 def files_of(root):
-    """{path: what()} of all files and folders that packages may leave behind or change."""
+    """Returns {path: what()} of all files and folders that packages may leave behind or change."""
     found = {}
     for folder, folders, files in os.walk(root):
         inside = "/" + os.path.relpath(folder, root) if folder != str(root) else ""
@@ -46,7 +46,7 @@ def files_of(root):
 
 def traces(before, after):
     """Lines that say how two results of files_of() differ."""
-    lines = [f"{path} is left" for path in sorted(after.keys() - before.keys())]
+    lines = [f"{path} remains" for path in sorted(after.keys() - before.keys())]
     lines += [f"{path} is gone" for path in sorted(before.keys() - after.keys())]
     for path in sorted(before.keys() & after.keys()):
         for name, was, now in zip(("mode", "owner", "content"), before[path], after[path]):

@@ -4,7 +4,7 @@ manual pages of functions (man3).
 
 Headers are written for people who read them, so no comment has markup. A comment is for the declarations that follow it, up to
 the next comment or condition. The first comment is for the header. A ruler ("/* ------- readers */") begins a section; a section
-whose title ends with "(private)", and a name that ends with "_", are left out. A public name without a comment is an error.
+whose title ends with "(private)", and a name that ends with "_", are skipped. A public name without a comment is an error.
 """
 
 import re
@@ -82,7 +82,7 @@ def end_of_line(code, text, at):
 
 
 def declarations(text):
-    """Each with the comments in front of and beside it; a directive is one, too."""
+    """Yields each declaration with the comments before it and in its line; a directive is one, too."""
     depth, start, found, at = 0, 0, [], 0
     code = blank(text).replace('extern "C" {', 'extern "C"  ')
     while at < len(code):

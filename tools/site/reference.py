@@ -53,7 +53,7 @@ class Reference:
         return f'<a href="{target}">{shown}</a>' if target else shown
 
     def inline(self, text):
-        """Names in backquotes are code, and what has a page or an anchor is a link."""
+        """Makes code of names in backquotes, and links of those that have a page or an anchor."""
         parts = re.split(r"`([^`]+)`", html.escape(text, quote=False))
         for at, part in enumerate(parts):
             whole = at % 2 and REFERENCE.fullmatch(part)
@@ -76,7 +76,7 @@ class Reference:
         return "\n\n".join(out) + "\n\n"
 
     def group(self, group):
-        """One to three names share a heading; more have headings of their own, after the text."""
+        """Writes a heading for up to three names; more have headings of their own, after the text."""
         head = [one for one in group.declarations if one.kind in ("function", "macro")] or group.declarations
         names = list(dict.fromkeys(one.name for one in head))
         other = [one for one in group.declarations if len(names) <= JOINED or one not in head]
@@ -97,7 +97,7 @@ class Reference:
         return out
 
     def index(self):
-        """All headers, and what each declares."""
+        """Lists all headers, and the declarations of each."""
         out = "# Headers\n\n"
         for header in self.headers:
             first = headers.blocks(header.text)[0][1].split(". ")[0].rstrip(".")

@@ -6,7 +6,7 @@
 #   emulation_leaves_out FOLDER COMMAND...   asks the emulator (the command) by FOLDER/bin/guest_emulator, and leaves out what it spoils
 #   emulation_runs FOLDER COMMAND...      runs the lines of standard input, each a program of FOLDER/bin with its arguments, by the
 #                                         command, or without one
-#   counts_left_out                       counts those lines of standard input that are left out, and prints the others
+#   counts_left_out                       counts the skipped lines of standard input, and prints the others
 #   counts_result NAME STATUS LOG         counts a run that ended so, and prints a line
 #   counts_say NAME                       prints what was counted, and counts anew
 #
@@ -47,7 +47,7 @@ emulation_leaves_out() {
     echo "FAIL guest_emulator: it did not ask all: $folder/guest_emulator.log"
 }
 
-# Prints why a program is left out; nothing: it is not.
+# Prints why a program is skipped, or nothing if it is not.
 reason_to_leave_out() {
     local reason
     for reason in "${!left_out[@]}"; do

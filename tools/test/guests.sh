@@ -63,7 +63,7 @@ guest_results() {
     grep -q '^guest-end' "$1"
 }
 
-# Prints how long a run may take in a boot of so many seconds, and when the last one may begin, so that it ends in time.
+# Prints how long a run may take in a boot of the given seconds, and when the last one may begin, so that it ends in time.
 guest_times() {
     local longest=$(($1 / 3 < 600 ? $1 / 3 : 600))
     echo "$longest $(($1 - longest - $1 / 10))"
@@ -80,7 +80,7 @@ guest_boots() {
         boot=$((boot + 1)) log=$name.$boot.log ended=yes
         printf '%s\n' "${runs[@]:done}" >"$tree/runs"
         guest_image "$tree" "$name.gz"
-        echo "==> ${name##*/}, boot $boot: $((all - done)) of $all runs are left"
+        echo "==> ${name##*/}, boot $boot: $((all - done)) of $all runs remain"
         guest_boot "$vmlinuz" "$name.gz" "$log" "$4" "$5" "$seconds"
         guest_results "$log" || ended=no
         done=$((done + ran))

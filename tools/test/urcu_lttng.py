@@ -26,7 +26,7 @@ def build(source, folder, flags, libraries, log):
                        URCU_CFLAGS=flags, URCU_LIBS=libraries,
                        URCU_BP_CFLAGS=flags, URCU_BP_LIBS=libraries,
                        URCU_CDS_CFLAGS=flags, URCU_CDS_LIBS="-lurcu-cds -lurcu-common")
-    rundir = f"{folder}/.lttng"  # where an application looks for the daemon by LTTNG_HOME, whoever runs it
+    rundir = f"{folder}/.lttng"  # where an application searches for the daemon by LTTNG_HOME, whoever runs it
     off = ["man-pages", "python-bindings", "extras", "static", "Werror", "bin-lttng-crash"]
     steps = [["./configure", *(f"--disable-{name}" for name in off), "--without-kmod",
               f"--with-lttng-system-rundir={rundir}"]]
@@ -49,7 +49,7 @@ def unit_tests(source):
 
 
 class Client(threading.Thread):
-    """Makes sessions, has an application traced in each and checks the trace, until it is told to stop."""
+    """Makes sessions, has an application traced in each and checks the trace, until it is asked to stop."""
 
     def __init__(self, source, folder, environment, number):
         super().__init__()

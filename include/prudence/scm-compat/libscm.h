@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* What the thread's numbers mean; NULL: the number is free. Weak, so that all files have one. */
+/* Clocks by the thread's numbers; NULL: the number is free. Weak, so that all files have one. */
 struct prudence_libscm {
     struct scm_clock *clocks[SCM_MAX_CLOCKS];
     struct scm_region *regions[SCM_MAX_REGIONS];

@@ -57,7 +57,7 @@ void prudence_cache_free_deferred(struct prudence_cache *cache, void *object);
 /*
  * For a writer that replaces objects all the time. Defers `old` (unless NULL), which is already
  * unlinked, and returns an object for the writer's *next* update. The writer fills and publishes
- * that object, then passes the one that it replaced. `old` is deferred even if no memory is left
+ * that object, then passes the one that it replaced. `old` is deferred even if no memory remains
  * and NULL is returned. Must not be called before the new version is published, or readers still
  * find `old`.
  */

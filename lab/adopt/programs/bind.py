@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """BIND 9: a zone that clients ask for while it is changed by dynamic updates; and a server that forwards each question, so that it makes and
-frees what waits for an answer. Only named and some unit tests are built. Debian 12's 9.18 hardly uses liburcu; the backport's 9.20 does."""
+frees the requests that wait for an answer. Only named and some unit tests are built. Debian 12's 9.18 hardly uses liburcu; the backport's 9.20
+does."""
 
 import contextlib
 import os
@@ -45,7 +46,7 @@ class Bind(Program):
     name, title, package, suite, upstream, mark = "bind", "BIND 9", "bind9", "bookworm-backports", True, "configure.ac"
     packages = ("libuv1-dev", "libcap-dev", "libssl-dev", "libcmocka-dev", "liburcu-dev", "pkg-config", "dnsperf")
     uses = dns_server.USES
-    before = "call_rcu frees chunks of tries, what waits for an answer, and what is known to fail."
+    before = "call_rcu frees chunks of tries, requests that wait for an answer, and answers known to fail."
     after = "These come from our caches; the last two are deferred without a callback; call_rcu is our drop-in's."
     watched_cost = "cpu_ms"
     long_load = dns_server.LONG_LOAD

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the drivers here have in common: readings of their own process, and random numbers. */
+/* Shared by the drivers here: readings of their own process, and random numbers. */
 #ifndef ADOPT_DRIVER_H
 #define ADOPT_DRIVER_H
 
@@ -40,7 +40,7 @@ static inline uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* Of uint32_t, for qsort(). */
+/* Compares two uint32_t, for qsort(). */
 static inline int by_value(const void *a, const void *b)
 {
     uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;

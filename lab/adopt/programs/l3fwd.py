@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """DPDK's example l3fwd: IPv4 routes by longest prefix. The driver's patch of both sides gives it what the example lacks: routes that change, lcores that
 report quiescent states (without the patch, rte_lpm's defer queue waits for these), and traffic between two ports of net_null. It has no tests of its own:
-storm.c checks ports, routes and what is left."""
+storm.c checks ports, routes and the objects that remain."""
 
 from pathlib import Path
 

@@ -17,7 +17,7 @@ LIBRARIES = ("mysys/libmysys.a", "dbug/libdbug.a", "mysys/libmysys.a", "strings/
 class MariaDB(Program):
     name, title, package, suite, mark = "mariadb", "MariaDB (lock-free hash)", "mariadb", "bookworm", "CMakeLists.txt"
     packages = ("cmake", "bison", "libncurses-dev", "libssl-dev", "zlib1g-dev")
-    before = ("Pins, which are hazard pointers of 4 a session, and a pool: each hundredth free looks at the pins of all sessions; elements that are "
+    before = ("Pins, which are hazard pointers of 4 a session, and a pool: each hundredth free scans the pins of all sessions; elements that are "
               "free stay in the pool until the server ends.")
     after = "Elements come from a cache of a hazard domain; a session's pins are a row of hazard slots."
     measures = (Measure("mops", "searches, inserts and deletes", "million per s", better="more"),

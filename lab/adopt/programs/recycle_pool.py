@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A recycle pool as a file server has one, written by us from its description: an example beside the programs of others, not one of them."""
+"""A recycle pool of a file server, written by us from its description. It is an example next to the programs of others, not one of them."""
 
 import re
 

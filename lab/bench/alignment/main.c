@@ -174,8 +174,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-    const struct argp argp = {options, parse, NULL, "What a pair costs with the code in 8 places.",
-                              NULL,    NULL,  NULL};
+    const struct argp argp = {
+        options, parse, NULL, "Measure the cost of a pair with the code in 8 places.",
+        NULL,    NULL,  NULL};
     struct request request = {.size = 64, .rounds = 2000};
     json_t *document;
 

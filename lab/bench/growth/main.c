@@ -173,7 +173,7 @@ static uint64_t available_bytes(void)
     return (uint64_t)kilobytes << 10;
 }
 
-/* Allocates live objects that nobody uses. Returns false if there is no room for them. */
+/* Allocates live objects that no thread uses. Returns false if there is no room for them. */
 static bool fill(const struct request *request, uint64_t count)
 {
     if (count > available_bytes() / ROOM / request->size) {

@@ -54,8 +54,7 @@ static void check_mark(const struct block *block)
 
     if (memcmp(block->at, &mark, sizeof mark) ||
         (block->size > sizeof mark && *last_byte(block) != (unsigned char)(mark >> 56)))
-        load_fail("the block of %zu bytes at %p was written by somebody else", block->size,
-                  block->at);
+        load_fail("the block of %zu bytes at %p was overwritten", block->size, block->at);
 }
 
 struct block block_make(size_t size)

@@ -54,7 +54,7 @@ struct request {
 };
 
 static const struct argp_option options[] = {
-    {"threads", 't', "N", 0, "Threads (the CPUs, within what the pattern can use)", 0},
+    {"threads", 't', "N", 0, "Threads (the CPUs, within the bounds of the pattern)", 0},
     {"scale", 'c', "X", 0, "How much; 1 takes about half a second", 0},
     {"seed", 's', "N", 0, "Of the random numbers", 0},
     {"pause", 'p', "SECONDS", 0, "At the end, before resident memory is read again", 0},
@@ -121,7 +121,7 @@ static void settle_threads(struct request *request)
         request->load.threads = most;
 }
 
-/* ------------------------------------------------------------------------------- what it cost */
+/* ------------------------------------------------------------------------------- cost */
 
 struct cost {
     uint64_t wall_ns;
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
         .parser = parse_option,
         .args_doc = "PATTERN\nlist\nprobe",
         .doc =
-            "Run one allocation pattern and say what it cost, as JSON.\v"
+            "Run one allocation pattern and print its cost, as JSON.\v"
             "list: the patterns. probe: this machine, and whose malloc this process has.",
     };
     struct request request = {.load = {.scale = 1, .seed = 1}};

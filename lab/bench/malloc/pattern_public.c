@@ -124,7 +124,7 @@ static uint64_t sh8(const struct load *load)
 
 static struct {
     pthread_mutex_t lock; /* protects the pointer */
-    struct block *set;    /* set that a thread has left for the next; NULL if there is none yet */
+    struct block *set;    /* set that a thread has handed to the next; NULL if there is none yet */
 } crossing;
 
 static struct block *cross(struct block *mine)

@@ -113,5 +113,5 @@ const struct pattern pattern_asymmetric = {"asymmetric",
                                            "half of the threads only allocate, half only free", 2,
                                            MAX_THREADS, .run = asymmetric};
 const struct pattern pattern_free_only = {
-    "free-only", "one thread frees, in bursts, what the others have replaced", 2, MAX_THREADS,
-    .run = free_only};
+    "free-only", "one thread frees, in bursts, the blocks that the others have replaced", 2,
+    MAX_THREADS, .run = free_only};

@@ -165,8 +165,8 @@ static void threads_work(struct member *member)
 }
 
 const struct pattern pattern_larson = {
-    "larson", "5,000 blocks of 8 to 1,000 bytes a thread, left to the next thread", 1, MAX_THREADS,
-    .work = larson_work};
+    "larson", "5,000 blocks of 8 to 1,000 bytes a thread, handed to the next thread", 1,
+    MAX_THREADS, .work = larson_work};
 const struct pattern pattern_phases = {
     "phases", "threads build up state, exchange blocks and end, again and again", 1, MAX_THREADS,
     .run = phases};

@@ -35,7 +35,7 @@ void queue_put(struct queue *queue, struct batch *batch);
 /* Waits for a batch and copies it. Returns false if there is none and all writers have ended. */
 bool queue_get(struct queue *queue, struct batch *batch);
 
-/* Tells that a writer has ended. */
+/* Reports that a writer has ended. */
 void queue_leave(struct queue *queue);
 
 #endif /* BENCH_MALLOC_QUEUE_H */

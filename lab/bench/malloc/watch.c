@@ -54,7 +54,7 @@ static pid_t start(char **command, const char *library)
 
     if (pipe2(traced, O_CLOEXEC) || pipe2(trouble, O_CLOEXEC) || (pid = fork()) < 0)
         fail("cannot start", *command, errno);
-    close(pid ? traced[0] : traced[1]); /* so that the child notices if nobody will trace it */
+    close(pid ? traced[0] : traced[1]); /* so that the child notices if it will not be traced */
     if (pid == 0)
         become(command, library, traced[0], trouble[1]);
     close(trouble[1]);

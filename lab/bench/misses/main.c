@@ -8,7 +8,7 @@
  *
  * Objects are allocated from a cache without slabs (grows); then seven of eight are freed, which
  * leaves every slab with the node, and allocated again (refills). kernel/bench/misses.c does the
- * same. Each allocation is timed alone, and the cache's statistics before and after it tell its
+ * same. Each allocation is timed alone, and the cache's statistics before and after it show its
  * kind. An interruption counts in an allocation's figure, so medians are printed.
  */
 #include <stdbool.h>

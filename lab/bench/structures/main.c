@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-structures: our tables and maps beside those of liburcu, Concurrency Kit, libcds, TBB
- * and DPDK, and those with locks.
+ * prudence-structures: our tables and maps compared with those of liburcu, Concurrency Kit, libcds,
+ * TBB and DPDK, and those with locks.
  *
  * Each run is a separate child process, which fills its table before the measurement. The repeats
  * of all rows are interleaved, so that a slow minute of the machine affects all alike, and medians
@@ -50,12 +50,12 @@ static const struct argp_option options[] = {
     {"writers", 'w', "N,...", 0, "Threads more, 0 or 1, that only update, and are counted apart",
      0},
     {"hits", 'h', "PERCENT,...", 0,
-     "Of the lookups, so many find an object; of routes: are of addresses drawn from the prefixes",
+     "Percentage of lookups that find an object; for routes, of addresses drawn from the prefixes",
      0},
     {"keys", 'e', "KIND,...", 0, "numbers, or strings like paths of URLs, 16 to 60 bytes", 0},
     {"draw", 'd', "LAW,...", 0, "Keys come uniformly, or by Zipf's law: uniform, zipf", 0},
-    {"walk", 'k', "N,...", 0,
-     "0: lookups. Otherwise, walks of so many objects in their place (map, std-map)", 0},
+    {"walk", 'k', "N,...", 0, "Walk N objects in place of a lookup; 0 means lookups (map, std-map)",
+     0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
     {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
     {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
@@ -430,8 +430,8 @@ int main(int argc, char **argv)
         .options = options,
         .parser = parse_option,
         .doc =
-            "Tables and maps that are read while they change: Prudence's beside those of other "
-            "libraries, and beside such with locks.",
+            "Compare tables and maps that are read while they change: Prudence's, those of other "
+            "libraries, and some with locks.",
     };
     struct request request = {
         .sizes = {.value = {1000, 100000}, .count = 2},

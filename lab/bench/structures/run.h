@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One run: makes and fills a table, lets threads work on it, and measures that. */
+/* A run: makes and fills a table, lets threads work on it, and measures that. */
 #ifndef BENCH_STRUCTURES_RUN_H
 #define BENCH_STRUCTURES_RUN_H
 

@@ -42,7 +42,7 @@ struct subject {
     void (*thread_end)(void);
 };
 
-/* Operations between two looks at the stop. */
+/* Operations between two checks of the stop. */
 #define SLICE 64
 
 /* Makes operations until the stop; at least a slice, even in a thread that gets its CPU too late.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* libcds' split-ordered list (O. Shalev, N. Shavit, 2003), told how many objects there will be. Its counter of objects is the one that its
- * documentation has against false sharing. */
+/* libcds' split-ordered list (O. Shalev, N. Shavit, 2003), created for the number of objects to
+ * come. Its counter of objects is the one that its documentation has against false sharing. */
 #include <cds/urcu/general_buffered.h>
 
 #include <cds/container/michael_list_rcu.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Concurrency Kit's table; with strings, the one for byte strings, which points to the strings in
- * the objects. Numbers are in the table, beside a pointer to the object (direct mode). Uses
+ * the objects. Numbers are in the table, next to a pointer to the object (direct mode). Uses
  * CK_HT_WORKLOAD_DELETE, which the manual requires for removals.
  */
 #include <ck_ht.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One number and atomic additions, which a split counter replaces. */
+/* A single number with atomic additions, which a split counter replaces. */
 #include <stdint.h>
 
 static struct {

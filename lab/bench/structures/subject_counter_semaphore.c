@@ -2,7 +2,7 @@
 /*
  * One number under a semaphore made of a spin lock (P. McKenney, "Exploiting Deferred Destruction",
  * 2004, section 2.2.2): each way in or out takes the lock once, so it costs two spin locks where
- * nobody waits, and waiters sleep.
+ * no thread waits, and waiters sleep.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -67,7 +67,7 @@ static void up(void)
         semaphore.first = waiter->next;
         if (!semaphore.first)
             semaphore.last = &semaphore.first;
-        /* From here on the waiter may be gone. Waking an address that is gone wakes nobody. */
+        /* From here on the waiter may be gone. Waking an address that is gone wakes no thread. */
         __atomic_store_n(awake, 1, __ATOMIC_RELEASE);
         syscall(SYS_futex, awake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }

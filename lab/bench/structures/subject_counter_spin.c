@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One number under a spin lock. */
+/* A single number under a spin lock. */
 #include <stdint.h>
 
 #include "spin_lock.h"
@@ -28,5 +28,5 @@ static inline int64_t sum(void)
 
 #include "counters_family.h"
 
-const struct subject subject_counter_spin = {"counter-spin", "one number under a spin lock",
+const struct subject subject_counter_spin = {"counter-spin", "a single number under a spin lock",
                                              .fill = fill, .run = run};

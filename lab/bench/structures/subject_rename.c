@@ -92,6 +92,6 @@ const struct subject subject_rename = {"rename",
                                        .settle = settle,
                                        .run = run};
 const struct subject subject_rename_twice = {
-    "rename-twice",   "the same in two steps: the new name is added, the old one removed",
+    "rename-twice",   "renames in two steps: the new name is added, the old one removed",
     .start = start,   .fill = fill,
     .settle = settle, .run = run};

@@ -124,5 +124,5 @@ static void make_and_fill(uint64_t size)
 }
 
 const struct subject subject_rename_moved = {
-    "rename-moved", "as in the dcache: the object is moved, and readers check for it",
+    "rename-moved", "like the dcache: the object is moved, and readers check for it",
     .start = start, .fill = make_and_fill, .run = run};

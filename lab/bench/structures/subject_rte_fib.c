@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's DIR-24-8 beside a tree of routes (rte_rib). */
+/* DPDK's DIR-24-8 with a tree of routes (rte_rib). */
 #include <rte_fib.h>
 
 #include <stdlib.h>

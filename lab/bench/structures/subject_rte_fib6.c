@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's trie of 24, then 8 bits a level, beside a tree of routes (rte_rib6). Nothing waits for
+/* DPDK's trie of 24, then 8 bits a level, with a tree of routes (rte_rib6). Nothing waits for
  * readers, which favours this subject: a freed group of 256 may be reused under one. */
 #include <rte_fib6.h>
 
@@ -7,9 +7,9 @@
 #include "subject.h"
 
 /* In DPDK 22.11.11 an addition reserves up to 13 groups of 256, and a deletion frees none of
- * them: it looks for the prefixes that still need the groups, and finds the one that it deletes.
+ * them: it searches for the prefixes that still need the groups, and finds the one that it deletes.
  * So whatever the table's size, additions are refused in the end (docs/results-structures.md). */
-static const char refusal[] = "rte_fib6_add: no groups left, since rte_fib6_delete keeps them";
+static const char refusal[] = "rte_fib6_add: no free groups, since rte_fib6_delete keeps them";
 
 static struct rte_fib6 *table;
 

@@ -4,7 +4,7 @@
  * without locks (RW_CONCURRENCY_LF), writers under a lock of DPDK (MULTI_WRITER_ADD), extended
  * buckets, so that no key is refused, DPDK's CRC as the hash, and rte_rcu's QSBR, whose queue gets
  * the removed keys. Keys have a fixed length, and are in the table; the value is in the pointer
- * beside. A thread is quiescent after each lookup. There is room for a quarter more keys than
+ * next to it. A thread is quiescent after each lookup. There is room for a quarter more keys than
  * objects, because keys that wait for readers need places, too.
  */
 #include "dpdk.h"

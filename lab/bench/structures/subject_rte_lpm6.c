@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's trie of 24, then 8 bits a level, beside a hash table of rules. Nothing waits for readers,
+/* DPDK's trie of 24, then 8 bits a level, with a hash table of rules. Nothing waits for readers,
  * which favours this subject: a freed group of 256 may be reused under one. */
 #include <rte_lpm6.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* std::map under a std::shared_mutex: what a program has that does not use RCU. */
+/* std::map under a std::shared_mutex: the choice of a program that does not use RCU. */
 #include <map>
 #include <mutex>
 #include <shared_mutex>

@@ -2,7 +2,7 @@
 /*
  * Hazard pointers of Concurrency Kit (M. Michael, 2004) over malloc. A reader announces the pointer
  * with a fence and loads it again; if it has changed, the reader starts over. A thread that retires
- * looks through all announced pointers once in RETIRED_MOST objects.
+ * scans all announced pointers once in RETIRED_MOST objects.
  */
 #include <ck_hp.h>
 #include <stdlib.h>

@@ -37,4 +37,4 @@ static inline void replace(uint64_t number)
 #include "versions_family.h"
 
 const struct subject subject_version_rwlock = {
-    "version-rwlock", "one lock of POSIX for readers and writers", .fill = fill, .run = run};
+    "version-rwlock", "a POSIX lock for readers and writers", .fill = fill, .run = run};

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct version {
-    /* the complement of `number`; atomic, because the test looks for faults */
+    /* the complement of `number`; atomic, because the test checks for faults */
     uint64_t number, twin;
 };
 

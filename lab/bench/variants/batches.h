@@ -6,8 +6,8 @@
  * A grace period is a number, and a mask of the places that have not passed a quiescent state in
  * it. The thread that clears the last bit begins the next batch, if one was requested. A place's
  * new callbacks wait in a queue; when no others of that place wait for a batch, they wait for the
- * first one that begins later. The variants differ in the thread that looks, the time of the look,
- * and the meaning of a quiescent state.
+ * first one that begins later. The variants differ in the thread that checks, the time of the
+ * check, and the meaning of a quiescent state.
  *
  * A place's queues and notes belong to one thread, the place's or the daemon's.
  */

@@ -19,7 +19,7 @@
 /* `has_passed` says whether the place has passed a quiescent state since that batch began; only
  * the place's daemon calls it, after a full fence. */
 void daemons_start(unsigned places, bool (*has_passed)(unsigned place, uint64_t batch));
-/* Called when no callback is left. */
+/* Called when no callback remains. */
 void daemons_stop(void);
 void daemons_call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *));
 

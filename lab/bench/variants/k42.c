@@ -8,7 +8,7 @@
  * task is still counted. The CPU that has the token exchanges the roles of its counters when the
  * previous one, which can only fall, is empty. After two exchanges it passes the token on. The time
  * from one arrival of the token to the next is a grace period of that CPU: it contains two
- * exchanges on each CPU, and the tasks that were counted before the first have left before the
+ * exchanges on each CPU, and the tasks that were counted before the first have ended before the
  * second. At an arrival the CPU calls the callbacks that waited since the last one, and new ones
  * begin to wait.
  *

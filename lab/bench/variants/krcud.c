@@ -2,7 +2,7 @@
 /*
  * Counters and barrier, driven by daemons (rcu-krcud, the thesis's C.2.1).
  *
- * Each CPU counts context switches; a daemon looks at the counter, woken by one timer that
+ * Each CPU counts context switches; a daemon checks the counter, woken by one timer that
  * expires only while there are callbacks. daemons.h explains how the daemons differ from the
  * original's.
  */

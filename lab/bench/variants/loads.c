@@ -81,7 +81,7 @@ static uint64_t read_sections(const struct row *row, unsigned place)
     return done;
 }
 
-/* Body of readers beside the workers: a switch after each section. */
+/* Body of readers that run next to the workers: a switch after each section. */
 static uint64_t read_beside(const struct row *row, unsigned place)
 {
     uint64_t done = 0;
@@ -349,7 +349,7 @@ static uint64_t updates(const struct row *row, unsigned place)
 }
 
 /* wait_ns: the part of the figure that a worker spent waiting. The rest is the loop: exchanges,
- * malloc and free, whose speed depends on the workers that run beside it. */
+ * malloc and free, whose speed depends on the workers that run at the same time. */
 static json_t *load_update(const struct row *row)
 {
     json_t *result = run_crew(row, updates, read_beside);
@@ -454,7 +454,7 @@ const struct load loads[] = {
      .what = "from start to the poll that says over",
      .possible = can_poll,
      .run = load_poll},
-    /* Includes `none`, because without readers no thread looks into freed objects: the cost of
+    /* Includes `none`, because without readers no thread reads freed objects: the cost of
      * loops that wait for each other's cache lines and for no grace period. */
     {.name = "update", .what = "an update, malloc", .batches = true, .run = load_update},
     {.name = "deferred",

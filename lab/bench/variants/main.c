@@ -40,8 +40,8 @@ static const struct argp_option options[] = {
     {"flavour", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0}, /* name in older revisions */
     {"load", 'l', "NAME,...", 0, "Their loads (see --list)", 0},
     {"workers", 'w', "N,...", 0, "Places that are measured", 0},
-    {"readers", 'r', "N,...", 0, "Places that read beside them", 0},
-    {"batch", 'b', "N,...", 0, "Objects freed together, of the load update", 0},
+    {"readers", 'r', "N,...", 0, "Places that read while the workers run", 0},
+    {"batch", 'b', "N,...", 0, "Objects that the load update frees together", 0},
     {"rate", 'C', "N,...", 0, "Calls a second of each worker, of the load paced", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
     {"samples", 's', "N", 0,
@@ -291,7 +291,7 @@ int main(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse_option,
-        .doc = "Grace periods beside each other: Prudence's, liburcu's, and the historical ones.",
+        .doc = "Compare grace periods: Prudence's, liburcu's, and the historical ones.",
     };
     struct request request = {
         .variants = {.value = {ALL}, .count = 1},

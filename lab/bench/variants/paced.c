@@ -7,7 +7,7 @@
  * of the run has no calls; its switches give the time of an idle switch. The cost of a callback is
  * the time in calls, the time in switches beyond the idle time, at all places, and the CPU time of
  * threads that are no places beyond theirs of the first part; all that divided by the calls. A call
- * or switch that takes more than a millisecond has been preempted, and is left out.
+ * or switch that takes more than a millisecond has been preempted, and is skipped.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -166,7 +166,7 @@ static double helpers_ns(unsigned places, enum part part)
     return ns > 0 ? ns : 0;
 }
 
-/* Returns the cost of the calls at all places and beside them, in ns. */
+/* Returns the cost of the calls at all places and in other threads, in ns. */
 static double cost_of_calls(unsigned places, double calm_seconds, double calls_seconds)
 {
     double helpers =

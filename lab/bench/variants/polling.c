@@ -4,10 +4,10 @@
  *
  * One list of new callbacks and one of those that wait, for all CPUs, under a lock; one task, which
  * any thread that finds work carries on. It notes every CPU's counter of context switches and makes
- * each CPU reschedule; then it looks at the counters again and again; when all have moved, it calls
+ * each CPU reschedule; then it checks the counters again and again; when all have moved, it calls
  * the callbacks and begins anew. Shortest grace periods, least batching.
  *
- * Differences. The reschedule interrupt is a word that the place looks at in variant_switch(),
+ * Differences. The reschedule interrupt is a word that the place reads in variant_switch(),
  * where it would have switched anyway; so a place in a long section is not hurried, and neither was
  * a CPU of the original in a section that could not be preempted. The tasklet is carried on by
  * places in their context switches, and by the place that queues; idle places count as switched.
@@ -131,7 +131,7 @@ static void start(unsigned places)
 
 const struct variant variant_polling = {
     .name = "polling",
-    .origin = "one list, one task that polls the CPUs' counters (rcu-poll, C.2.3)",
+    .origin = "a list, and a task that polls the CPUs' counters (rcu-poll, C.2.3)",
     .historical = true,
     .start = start,
     .idle = idle,

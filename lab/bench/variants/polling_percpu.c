@@ -3,7 +3,7 @@
  * Polling with queues per CPU (rcu-poll as it was changed for Linux 2.5.46, the thesis's 8.3.4).
  *
  * One task notes all counters of context switches when a batch has begun, makes each CPU
- * reschedule, and looks at the counters again and again, as in polling.c. But callbacks stay in
+ * reschedule, and checks the counters again and again, as in polling.c. But callbacks stay in
  * queues of their own CPU (batches.h), which calls them itself: no list and no callback goes from
  * CPU to CPU.
  *
@@ -100,7 +100,7 @@ static void start(unsigned places)
 
 const struct variant variant_polling_percpu = {
     .name = "polling-percpu",
-    .origin = "one task that polls the CPUs' counters, queues per CPU (rcu-poll of 2.5.46, 8.3.4)",
+    .origin = "a task that polls the CPUs' counters, queues per CPU (rcu-poll of 2.5.46, 8.3.4)",
     .historical = true,
     .start = start,
     .idle = idle,

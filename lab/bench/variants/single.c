@@ -2,8 +2,8 @@
 /*
  * A single CPU (the thesis's 4.5): the context switch calls the callbacks queued before it.
  *
- * On one CPU all readers have left their sections when it switches, so that is the grace period: no
- * counter, no batch, no lock. Callbacks may come from interrupt handlers, also in the midst of a
+ * On one CPU all readers have ended their sections when it switches, so that is the grace period:
+ * no counter, no batch, no lock. Callbacks may come from interrupt handlers, also in the midst of a
  * section of the code that they interrupt.
  *
  * Differences. The interrupt handler is a signal handler in the place's thread. The original would
@@ -49,7 +49,7 @@ static void idle(unsigned place)
 
 const struct variant variant_single = {
     .name = "single",
-    .origin = "one CPU, whose context switch calls back (4.5)",
+    .origin = "a CPU, whose context switch calls back (4.5)",
     .historical = true,
     .places_max = 1,
     .idle = idle,

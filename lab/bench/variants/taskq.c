@@ -84,7 +84,7 @@ static void stop(void)
 
 const struct variant variant_taskq = {
     .name = "taskq",
-    .origin = "the same with batches, by one task (rcu-taskq, C.1)",
+    .origin = "with batches, by one task (rcu-taskq, C.1)",
     .historical = true,
     .start = start,
     .stop = stop,

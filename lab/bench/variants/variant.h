@@ -5,9 +5,9 @@
  * The historical ones come from kernels whose readers cannot be preempted. A CPU of theirs is here
  * a *place*: a thread that reads, and between its sections passes through variant_switch(), which
  * is their context switch. A place that blocks is idle (variant_idle, variant_busy) and holds up
- * nobody. A place is never preempted inside a section by another section, and most variants rely on
- * that; its thread may be, which only makes the section long. Where a variant has `preempt`, a
- * place may have further readers that are preempted inside sections.
+ * no other place. A place is never preempted inside a section by another section, and most variants
+ * rely on that; its thread may be, which only makes the section long. Where a variant has
+ * `preempt`, a place may have further readers that are preempted inside sections.
  *
  * The top of each variant's file, and docs/explanation/rcu-variants.md, say how it differs from the
  * original.
@@ -50,7 +50,7 @@ struct variant {
     /* The running reader loses the place, maybe inside a section, and another task begins there.
      * NULL: a place has one reader at a time. */
     void (*preempt)(unsigned place, struct variant_task *task);
-    /* That reader continues, maybe at another place, whose task has ended, outside of sections. */
+    /* The reader continues, maybe at another place, whose task has ended, outside of sections. */
     void (*resume)(unsigned place, struct variant_task *task);
     void (*call)(unsigned place, struct variant_head *head,
                  void (*func)(struct variant_head *head));
@@ -108,7 +108,7 @@ void variant_synchronize(unsigned place); /* by a busy place, outside of section
 
 #define VARIANT_LINE 128
 
-/* State of a place; the variants have arrays of their own beside it. */
+/* State of a place; the variants have further arrays of their own. */
 struct variant_place {
     uint32_t is_idle; /* written by its thread, read by the others */
 } __attribute__((aligned(VARIANT_LINE)));

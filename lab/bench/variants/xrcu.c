@@ -3,7 +3,7 @@
  * Counters and barrier, driven by a timer per CPU (X-rcu, the thesis's C.2.2).
  *
  * Same as barrier.c, but each CPU has a separate timer, which expires every fifth tick, even
- * without work. Its handler moves callbacks from next to current to done, looks for the CPU's
+ * without work. Its handler moves callbacks from next to current to done, checks for the CPU's
  * quiescent state, and calls those in done.
  *
  * Differences: those of barrier.c, with the timer's handler in place of the tick. The timers of the

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Crates of the registry on rust/prudence: their own tests, and what they cost before and after (lab/run/crates)."""
+"""Crates of the registry on rust/prudence: their own tests, and their cost before and after (lab/run/crates)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Folders in which cargo finds a crate of the registry with a stand-in for what it uses. The crate's code is not changed."""
+"""Folders in which cargo finds a crate of the registry with a stand-in for its dependencies. The crate's code is not changed."""
 
 import hashlib
 import json

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! A workload on a crate, `program NAME`: prints the CPU time of an operation in ns, the peak of resident
 //! memory in MB, and operations a second. lab/run/crates builds this twice, with the crates as they are
-//! and with ours in the place of what they use, and runs both in turns.
+//! and with ours in the place of their dependencies, and runs both in turns.
 //!
 //! Two threads, each with half of the operations: three lookups for each replacement of a value. Values
 //! are strings of 64 bytes. `-pinned`: a third thread is inside a guard from begin to end.
 //!
 //! `-dropped`: 10,000 values replace as many others, then the crate's map or cache is dropped. Prints how
-//! many of the 20,000 values have been dropped when readers have left, and how many were made.
+//! many of the 20,000 values have been dropped when readers have ended, and how many were made.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Instant;

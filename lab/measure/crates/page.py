@@ -55,7 +55,7 @@ def text(document):
 
 
 def read(data):
-    """The lines of a table from what `put_into` kept."""
+    """Returns the lines of a table that `put_into` kept."""
     return [tuple(line) for line in csv.reader(io.StringIO(data.read_text()))][1:]
 
 

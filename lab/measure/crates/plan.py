@@ -48,7 +48,7 @@ class Suite:
     programs: tuple = ()  # in tests/
     units: tuple = ()     # files of src/ whose tests are for users as well
     private: tuple = ()   # tests among these that are not: of bags and epochs, and of slices, which our pointers do not have
-    words: tuple = ()     # (that a unit test has, what takes its place)
+    words: tuple = ()     # (word of a unit test, its replacement)
     needs: tuple = ()     # crates of tests
 
 
@@ -57,7 +57,7 @@ SUITES = {
     "crossbeam-epoch": Suite(
         units=("atomic", "collector", "default"),
         private=("flush_local_bag", "garbage_buffering", "pin_holds_advance", "array_init", "format_null"),
-        # `collect` calls what is ready, as the end of a guard does here; `flush` closes the bag as well.
+        # `collect` calls ready functions, as the end of a guard does here; `flush` closes the bag as well.
         words=(("collector.global.collect(&handle.pin())", "drop(handle.pin())"), ("collector.global.collect(guard)", "guard.flush()"),
                ("collector.global.collect(&guard)", "guard.flush()"), ("use crate::", "use crossbeam_epoch::"),
                ("use super::{Atomic, Owned, Shared};", "use crossbeam_epoch::{Atomic, Owned, Shared};"),
@@ -68,7 +68,7 @@ SUITES = {
 
 CRATES = (
     Crate("seize", "0.5.1", "", ("--release",), 20),
-    # One example of the documentation has a slice.
+    # An example of the documentation has a slice.
     Crate("crossbeam-epoch", "0.9.21", "", ("--release",), 65, ("src/lib.rs",)),
     Crate("crossbeam-skiplist", "0.1.3", "crossbeam-epoch", ("--tests",), 78),
     Crate("papaya", "0.2.5", "seize", ("--tests",), 80, (), (), ("base64", "criterion", "dashmap", "hdrhistogram", "tokio")),

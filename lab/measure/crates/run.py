@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs the crates' own tests and the workloads. What has finished is kept until the library, our crates or the compiler change."""
+"""Runs the crates' own tests and the workloads. Finished runs are kept until the library, our crates or the compiler change."""
 
 import argparse
 import os
@@ -27,7 +27,7 @@ Their code is not changed. Finished steps are kept in build/crates. After an int
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these of: " + ", ".join(one.name for one in plan.CRATES))
     parser.add_argument("--build", type=Path, metavar="DIR", help="folder of libprudence.so and of the work (build)")
     parser.add_argument("--tests-only", action="store_true", help="no workloads")
-    parser.add_argument("--rounds", type=int, default=plan.ROUNDS, help=f"of the workloads ({plan.ROUNDS})")
+    parser.add_argument("--rounds", type=int, default=plan.ROUNDS, help=f"rounds of the workloads ({plan.ROUNDS})")
     parser.add_argument("--again", action="store_true", help="forget the results that are kept")
     parser.add_argument("--into", type=Path, metavar="DOCS", help="the folder docs, whose table and data this run replaces")
     parser.add_argument("--miri", action="store_true", help="run our own tests under miri instead, on a stand-in for the library")
@@ -59,13 +59,13 @@ def last_words(said):
 
 
 def of_tests(said):
-    """(names that passed, names that failed) of what cargo test printed."""
+    """Returns (names that passed, names that failed) from the output of cargo test."""
     ended = ENDED.findall(said)
     return [name for name, verdict in ended if verdict == "ok"], sorted({name for name, verdict in ended if verdict == "FAILED"})
 
 
 def build_and_test(folder, arguments, env):
-    """(what the tests printed, None) or (None, why there is nothing)."""
+    """Returns (the output of the tests, None) or (None, the reason why there is none)."""
     for command, limit in ((["cargo", "test", "--no-run", *arguments], plan.BUILD_LIMIT),
                            (["cargo", "test", "--no-fail-fast", *arguments], plan.TESTS_LIMIT)):
         status, said = keep.run_session(command, env, folder, limit)
@@ -88,7 +88,7 @@ def folder_of_tests(one, work):
 
 def run_tests(one, work, env):
     folder = folder_of_tests(one, work)
-    if one.is_replaced:  # its collectors share the readers of a process, so tests beside each other wait for each other
+    if one.is_replaced:  # its collectors share the readers of a process, so concurrent tests wait for each other
         env = {**env, "RUST_TEST_THREADS": "1"}
     said, why = build_and_test(folder, one.arguments, env)
     if why is not None:
@@ -96,7 +96,7 @@ def run_tests(one, work, env):
     passed, failed = of_tests(said)
     for name in [name for name in failed if name not in one.fails]:
         if passes_alone(folder, one.arguments, name, env):
-            print(f"crates: {one.name}: {name} failed beside the others, and passes alone", flush=True)
+            print(f"crates: {one.name}: {name} failed with the others, and passes alone", flush=True)
             passed.append(name)
             failed.remove(name)
     ran = len(passed) + len(failed)

@@ -198,7 +198,7 @@ def to_file(command):
     return ["sh", "-c", f"exec {command} > {{out}}"]
 
 
-# name, what it does, executable, command, how it says its version, environment
+# name, purpose, executable, command, how to get its version, environment
 LISTED = [
     ("gawk", "arrays, substitution, split", "gawk", awk("gawk"), "--version"),
     ("mawk", "arrays, substitution, split", "mawk", awk("mawk"), "-W version"),

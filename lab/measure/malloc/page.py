@@ -19,7 +19,7 @@ NOTES = [
     "and allocators in turn. Each run was seen to have its library in its memory map.",
     "A figure relative to the baseline is the quotient of two medians of one program; the figure of "
     "an allocator is the geometric mean over all programs. The 95 % interval comes from a bootstrap "
-    "over the rounds: what noise could do, not what other programs would.",
+    "over the rounds: the effect of noise, not of other programs.",
     "Time is wall time: of the pattern proper, of a program from its start to its end, of all "
     "clients of a server. CPU time is user and system time. Peak RSS is that of the largest process "
     "(VmHWM of a pattern, ru_maxrss elsewhere), with the program itself in it.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is run under each allocator.
+"""The programs that run under each allocator.
 
 A program has a name, a summary, `missing()` (why it cannot run here, or None), `prepare(scale)`
 and `run(allocator, pause)`, which returns the figures of one run: wall_seconds, cpu_seconds,
@@ -111,7 +111,7 @@ def first_line(command):
 
 
 def compile_cxx(tools, scale):
-    """The compiler proper on a preprocessed file, since it is what takes the time and memory."""
+    """The compiler proper on a preprocessed file, since it takes most of the time and memory."""
     source = listed.write(tools, "templates.cpp", inputs.cxx(scale))
     subprocess.run(["g++", "-E", "-P", "-o", source.with_suffix(".ii"), source], check=True)
     compiler = first_line(["g++", "-print-prog-name=cc1plus"])
@@ -135,7 +135,7 @@ def lua_objects(tools, scale):
 
 
 class Redis:
-    """redis-server in memory, and redis-benchmark beside it, which keeps the system's allocator.
+    """redis-server in memory, and redis-benchmark as another process, which keeps the system's allocator.
     Values change their size from one pass to the next. Wall time is the clients'; all else is the
     server's."""
 

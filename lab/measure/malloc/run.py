@@ -58,7 +58,7 @@ def run_rounds(chosen, subjects, request):
     progress = Progress("prudence-bench", len(rows) * request.repeat, each=max(1, len(rows)))
     for round_ in range(request.repeat):
         pause = request.pause if round_ < PAUSED_ROUNDS else 0
-        turn = round_ % len(subjects)  # nobody is always the first, or always behind the same
+        turn = round_ % len(subjects)  # no subject is always the first, or always after the same one
         for program in chosen:
             for allocator in subjects[turn:] + subjects[:turn]:
                 row = rows[program.name, allocator.name]
@@ -97,7 +97,7 @@ def print_summary(document):
         cells = (f'{line[name]["geometric_mean"]:.3f} [{line[name]["low"]:.2f}, ' f'{line[name]["high"]:.2f}]' for name in names)
         print(f'{line["subject"]:<11}' + "".join(f"{cell:>22}" for cell in cells) + ("  yes" if line["on_pareto_front"] else ""))
     if document["summary"]["left_out"]:
-        print("Left out, since not every allocator ran it:", ", ".join(document["summary"]["left_out"]))
+        print("Skipped, since not every allocator ran it:", ", ".join(document["summary"]["left_out"]))
 
 
 def main(arguments, build):
@@ -114,7 +114,7 @@ def main(arguments, build):
     skipped = skip(chosen, lambda one: one.missing(), "program")
     skipped += skip(subjects, lambda one: allocators.prepare(one, build, tools.load), "subject")
     if not chosen or not subjects:
-        parser.error("nothing is left to measure")
+        parser.error("nothing remains to measure")
     for program in chosen:
         program.prepare(request.scale)
     host = allocators.probe(subjects[0], tools.load)["host"]
@@ -129,7 +129,7 @@ def main(arguments, build):
 
 
 def skip(items, why_not, kind):
-    """Takes out of `items` what cannot be measured here; says which, and why."""
+    """Removes the items that cannot be measured here from `items`, and prints which, and why."""
     skipped = []
     for one in list(items):
         if why := why_not(one):

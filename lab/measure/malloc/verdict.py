@@ -23,7 +23,7 @@ ROW_KEYS = ("wall_seconds", "cpu_seconds", "user_seconds", "system_seconds", "pe
 
 
 def add_medians(row):
-    """Medians, and the spread beside them, of what the repeats of a row say."""
+    """Returns medians of the repeats of a row, with their spread."""
     row["spread"] = {}
     for key in ROW_KEYS:
         values = [run[key] for run in row["repeats"] if key in run]

@@ -17,7 +17,8 @@ NOTES = [
     "Lookups and updates by themselves: one lookup in 64 and one update in 16 is timed with the cycle counter, which waits for all instructions before, so these times are "
     "longer than those of operations that overlap. The clock's own time is subtracted. Means leave out the slowest hundredth; a percentile with "
     "less than ten times beyond it is not shown.",
-    "Bytes an object: what filling added to resident memory, by objects. Peak: the most there ever was in the run, less what there was before the table, by objects: with what waits for readers.",
+    "Bytes an object: memory that filling added to resident memory, by objects. Peak: the highest resident memory of the run, less the memory before "
+    "the table, by objects. Objects that wait for readers are included.",
     "Goals: lookups at least as fast as the best peer, updates at least twice as fast as the best peer of RCU, least memory (peak) of all. Where all operations are of one kind it is their ns, "
     "otherwise the mean of those that were timed. Undecided: the median misses the goal, but the quartiles of the repeats overlap it.",
     "Zipf: keys come by Zipf's law with 0.99, drawn before the run. Strings: 16 to 60 bytes like paths of URLs, made for each operation.",
@@ -104,7 +105,7 @@ def load_text(load):
     if load["hits"] != 100:
         some.append(f'{load["hits"]} % hit')
     if load["writers"]:
-        some.append("beside a writer")
+        some.append("with a writer")
     return ", ".join(some)
 
 
@@ -125,7 +126,7 @@ def goal_cells(checked, family):
 
 
 def matrix(rows, of):
-    """A line for each load, a column for each subject. Lines without any figure are left out."""
+    """A line for each load, a column for each subject. Lines without any figure are skipped."""
     names, lines = list(dict.fromkeys(row["subject"] for row in rows)), []
     for load, some in sorted(verdict.loads(rows).items(), key=lambda one: sort_key(dict(zip(verdict.LOAD, one[0])))):
         figures = {row["subject"]: statistics.median(found) for row in some if (found := of(row))}
@@ -135,7 +136,7 @@ def matrix(rows, of):
     return lines
 
 
-FIGURES = [  # name of the table, title, what of a row
+FIGURES = [  # name of the table, title, column of a row
     ("ns", "ns an operation", ns),
     ("cpu", "CPU time an operation, ns", lambda row: verdict.values(row, "all_cpu_ns")),
     ("lookups-tail", "99.9 % of lookups, ns", lambda row: verdict.values(row, "lookups", "p99_9_ns")),
@@ -212,7 +213,7 @@ def report(documents, made):
     summary = [("goals", "Goals", summary_cells(checked))] if checked else []
     sections = summary + [section for family in families for section in family_sections(rows, checked, family)]
     svg = "".join(made.picture(draw([row for row in rows if row["family"] == family]), f"-{family}", 100) for family in families)
-    made.note = busy_warning(document) + [f'Left out: {one["subject"]}: {one["why"]}.' for one in document["skipped"]] + made.note
+    made.note = busy_warning(document) + [f'Skipped: {one["subject"]}: {one["why"]}.' for one in document["skipped"]] + made.note
     made.page(document, "Structures", svg, [*(section[1:] for section in sections), ("All rows", [row_cells(row) for row in rows])],
               NOTES + refusals(rows) + spread_note(rows), [versions(document)], headline(checked))
     made.tables({name: cells for name, _, cells in sections})

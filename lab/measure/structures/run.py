@@ -14,7 +14,7 @@ from . import plan
 
 
 def parse_arguments(arguments):
-    parser = Parser("bench-structures", "Our hash table, map and routes beside those of other libraries. The machine should do nothing else.")
+    parser = Parser("bench-structures", "Compare our hash table, map and routes with those of other libraries. The machine should do nothing else.")
     parser.add_argument("--quick", action="store_true", help="few loads and short runs: five minutes instead of a night")
     parser.add_names("--family", plan.FAMILIES, "only these of " + ", ".join(plan.FAMILIES))
     parser.add_number("--repeat", 1, 100, f"rounds; medians count ({plan.FULL_REPEAT}; quick: {plan.QUICK_REPEAT})")
@@ -37,7 +37,7 @@ def measure(program, part, request, folder):
 
 
 def merge(documents, request):
-    """One document of all. What was measured long was as busy as it says."""
+    """Returns one document of all. A long measurement was as busy as it says."""
     first = documents[0]
     return {**{key: first[key] for key in ("date", "host", "prudence", "versions", "skipped")},
             "program": "bench-structures", "quick": request.quick, "repeat": request.repeat, "seconds": request.seconds,
@@ -55,7 +55,7 @@ def main(arguments, build):
         for part in parts:
             progress.step(f"{part.family}, {part.name}")
             documents.append({**measure(program, part, request, folder), "part": part.name})
-            if request.json:  # what there is stays, whatever happens
+            if request.json:  # finished results stay, whatever happens
                 write(request.json, merge(documents, request), 1)
     progress.end()
     failed = [document["part"] for document in documents if document["failed"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether our structures reach what they shall reach, from the rows of prudence-structures.
+"""Decides whether our structures reach their goals, from the rows of prudence-structures.
 
 Lookups: at least as fast as the best peer. Updates: at least twice as fast as the best peer of RCU. Memory: the least of all. Each for
 each load: keys, draw, objects, threads and share of updates."""
@@ -25,7 +25,7 @@ def values(row, *path):
 
 
 def lookup_times(row):
-    """Where all operations are lookups, the time of one in the loop; otherwise of those that were timed alone."""
+    """Returns the time of one operation in the loop if all operations are lookups; otherwise the time of the operations that were timed alone."""
     return values(row, "ns") if row["updates"] == 0 else values(row, "lookups", "mean_ns")
 
 
@@ -97,7 +97,7 @@ def loads(rows):
 
 
 def check(rows):
-    """[(load as a dictionary, {goal: Verdict or None})], where one of ours was measured beside a peer."""
+    """[(load as a dictionary, {goal: Verdict or None})], where one of ours and a peer were measured."""
     checked = []
     for load, some in loads(rows).items():
         ours = next((row for row in some if row["subject"] == OURS.get(row["family"])), None)

@@ -52,7 +52,7 @@ double time_operations(const struct measurement *measurement, uint64_t count);
 void pin(unsigned cpu);
 
 /*
- * A thread on another CPU, beside the measuring one. start_partner() returns when the partner runs
+ * A thread on another CPU than the measuring one. start_partner() returns when the partner runs
  * `body`, which returns soon after partner_over() is true.
  */
 void start_partner(unsigned cpu, void (*body)(void *argument), void *argument);

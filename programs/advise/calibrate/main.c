@@ -179,9 +179,9 @@ static void list_measurements(void)
          .fenced = true},
         {"grace_period_qsbr", "grace period, qsbr", time_library, 1,
          .of_library = GRACE_PERIOD_QSBR},
-        {"grace_period_beside_free", "grace period, fence-free, a reader beside", time_library, 2,
+        {"grace_period_beside_free", "grace period, fence-free, with a reader", time_library, 2,
          .of_library = GRACE_PERIOD_BESIDE},
-        {"grace_period_beside_fenced", "grace period, fenced, a reader beside", time_library, 2,
+        {"grace_period_beside_fenced", "grace period, fenced, with a reader", time_library, 2,
          .of_library = GRACE_PERIOD_BESIDE, .fenced = true},
     };
     uint64_t first = cache_bytes(1), second = cache_bytes(2), third = cache_bytes(3);

@@ -3,10 +3,10 @@
  * hazard: the thesis' table with hazard pointers. A search names each element before it uses it;
  * updates take the bucket's lock and defer removed elements to a domain of kind hazard.
  *
- * A search that goes from element X to Y names Y, then looks whether X still links it. That says
+ * A search that goes from element X to Y names Y, then checks whether X still links it. That says
  * that Y is in the chain only if X is. So a removal first marks X's link to Y, in the lowest bit;
  * a search that meets the mark starts over (T. L. Harris, 2001; M. Michael, 2004). X stays named
- * until the look at its link is over, hence two slots.
+ * until the check of its link is over, hence two slots.
  */
 #include <prudence/hazard.h>
 
@@ -73,7 +73,7 @@ INLINED void hazard_look_up(struct crew_member *self, uint64_t key, bool checked
     self->done++;
 }
 
-/* As prudence_list_del_rcu(), after the mark. The mark may be relaxed: a search that looks at it
+/* Works as prudence_list_del_rcu(), after the mark. The mark may be relaxed: a search that reads it
  * matters only after the barrier that follows a later deferral of `next`. */
 static inline void mark_and_unlink(struct prudence_list *link)
 {

@@ -113,7 +113,7 @@ int main(int argc, char **argv)
         {"buckets", BUCKETS, "N", 0, "buckets, a power of two, and as many elements (32)", 0},
         {"updates", UPDATES, "X", 0, "share of the operations that remove or add (0)", 0},
         {"lambda", LAMBDA, "N", 0,
-         "drive a grace period after so many operations for each thread (0: as the library "
+         "drive a grace period after N operations of each thread (0: as the library "
          "decides)",
          0},
         {"seconds", SECONDS, "S", 0, "time that is measured (0.2)", 0},

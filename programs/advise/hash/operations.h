@@ -5,7 +5,7 @@
  *
  * Checks of each bucket: two updates never overlap; with locks, no search overlaps an update; under
  * RCU and hazard pointers, an element that a search uses still has a key of that bucket, even if
- * removed meanwhile.
+ * removed by now.
  * Threads yield at random inside, so that others come in; or a test comes in (hash_pause).
  */
 #ifndef ADVISE_HASH_OPERATIONS_H

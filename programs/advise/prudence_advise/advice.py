@@ -25,7 +25,7 @@ def why_not(name, load, needs):
     if name == "buckets" and load.buckets <= 1:
         return "the load names no buckets (--buckets)"
     if name == "seqlock" and needs.linked:
-        return ("a reader may follow a pointer to memory that was freed meanwhile; "
+        return ("a reader may follow a pointer to memory that was freed during the read; "
                 "with type-stable memory it can serve (--data plain)")
     if name == "seqlock" and (needs.blocking or needs.stays):
         return "readers that block or stay are retried without end"
@@ -37,12 +37,12 @@ def why_not(name, load, needs):
 
 
 def kept_by_reader(rate, load, needs):
-    """Bytes that wait for the reader that stays, under RCU: all that is deferred meanwhile."""
+    """Returns the bytes that wait for the reader that stays, under RCU: all that are deferred during its stay."""
     return rate * load.updates * needs.stays * load.size
 
 
 def why_not_rcu(rate, load, needs):
-    """As why_not(), by what was evaluated: where deferred objects do not fit, updates wait for the reader, or memory grows."""
+    """Returns reasons as why_not() does, from the evaluation: where deferred objects do not fit, updates wait for the reader, or memory grows."""
     kept = kept_by_reader(rate, load, needs)
     if not load.latent_limit or kept <= load.latent_limit:
         return None
@@ -52,10 +52,10 @@ def why_not_rcu(rate, load, needs):
 
 @dataclasses.dataclass
 class Needs:
-    linked: bool = True  # readers follow pointers to what updates free
+    linked: bool = True  # readers follow pointers to memory that updates free
     blocking: bool = False  # readers block inside sections
-    fresh: bool = False  # a reader must not see what an update has replaced
-    stays: float = 0.0  # ns for which one reader may keep what it reads, beside all others
+    fresh: bool = False  # a reader must not see data that an update has replaced
+    stays: float = 0.0  # ns for which one reader may keep its data, in addition to all others
 
 
 def deferral_text(details):
@@ -64,11 +64,11 @@ def deferral_text(details):
 
 
 def reasons_of(name, machine, load, needs, rate, waiting, cost, error):
-    """Writes the reasons as sentences, from the model and from the measurements beside it."""
+    """Writes the reasons as sentences, from the model and from the measurements."""
     active = mechanisms.active_cpus(machine, load)
     found = []
     if load.threads > active and value(cost.holding) > 0 and waiting >= 0.01:
-        found.append("threads lose their CPU while others spin for what they hold")
+        found.append("threads lose their CPU while others spin for a lock that they hold")
     line = float(numpy.atleast_1d(machine.line(active))[0])
     if waiting >= 0.01:
         found.append(f"sections wait for each other {100 * waiting:.0f} % of the time")
@@ -83,7 +83,7 @@ def reasons_of(name, machine, load, needs, rate, waiting, cost, error):
         without = mechanisms.solve(dataclasses.replace(cost, retried=0.0), load.updates, active, load.between)[0]
         lost = 1 - value(mechanisms.solve(cost, load.updates, active, load.between)[0] / without)
         if lost >= 0.01:
-            found.append(f"readers repeat what an update came into: {share_text(lost)} of the rate without that")
+            found.append(f"readers repeat reads that met an update: {share_text(lost)} of the rate without that")
     if name == "hazard":
         found.append(f"each of {load.operations} objects costs a reader {value(mechanisms.protection(machine)):.1f} ns, "
                      "and readers may block")
@@ -105,10 +105,10 @@ def reasons_of(name, machine, load, needs, rate, waiting, cost, error):
         if needs.blocking:
             found.append("readers that block need a domain of kind srcu, whose sections cost more")
     if name in ("rcu", "hazard") and needs.fresh:
-        found.append("readers may see what was just replaced: mark obsolete objects, or check a version")
+        found.append("readers may see replaced data: mark obsolete objects, or check a version")
     if error.measured_here(name) and error.span(name) != errors.NONE:
         low, high = error.span(name)
-        found.append(f"measured here: {low:.2g} to {high:.2g} times what the model says")
+        found.append(f"measured here: {low:.2g} to {high:.2g} times the value of the model")
     return found
 
 
@@ -141,7 +141,7 @@ def breakeven_interval(ours, theirs):
 
 
 def advise(machine, load, needs, current):
-    """The answer as a document; `current`: what the program uses today, by name."""
+    """The answer as a document; `current`: the mechanism of the program today, by name."""
     evaluated, ranking = {}, []
     error = errors.Errors(machine.document, load.threads, machine.cpus)
     for one in mechanisms.MECHANISMS:

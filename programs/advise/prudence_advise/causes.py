@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Why a finding holds or does not: a cause is printed with the figures that bear it, and only if they do.
 
-A cause looks at the costs of the calibration and at measured rates, never at the finding itself. What could be a cause and was not
+A cause compares the costs of the calibration and at measured rates, never at the finding itself. A possible cause that was not
 measured has no entry here.
 """
 
@@ -77,7 +77,7 @@ def section(*case):
 
 
 MISS = Cause("A transfer of the lock's line takes longer than a search", longer("transfer", "search", transfer, search(SMALL)))
-MANY = Cause("A transfer takes several searches, so each further CPU costs more than it adds; in 2004 it was 170 ns beside 137",
+MANY = Cause("A transfer takes several searches, so each further CPU costs more than it adds; in 2004 it was 170 ns compared with 137",
              longer("transfer", "search", transfer, search(SMALL), 3))
 COSTS_ALONE = Cause("A lock and its release take longer than a search", longer("lock", "search", costs("spinlock"), search(SMALL)))
 RW_ALONE = Cause("A reader-writer lock costs more without any contention, too: its release is atomic as well",
@@ -88,7 +88,7 @@ ALL_LOCKS = Cause("An update takes every CPU's lock", longer("its update", "its 
                                                             operation("brlock", SMALL), 2))
 LINE_OF_LOCK = Cause("The line that is not moved costs more than the lock itself", longer("transfer", "lock", transfer, costs("spinlock")))
 CHEAP = Cause("A deferral with its allocation costs less than the transfer of one line", longer("transfer", "pair", transfer, pair))
-SECTION_SHORT = Cause("A section costs little beside a search", longer("search", "section", search(SMALL), section, 10))
+SECTION_SHORT = Cause("A section costs little compared with a search", longer("search", "section", search(SMALL), section, 10))
 SECTION_LONG = Cause("A section takes a good part of a search of a table that fits the first-level cache",
                      longer("ten sections", "search", lambda *case: 10 * section(*case), search(SMALL)))
 LINES_OF_DATA = Cause("The lines of bucket and element, which all move, take longer than a deferral with its allocation",
@@ -96,7 +96,7 @@ LINES_OF_DATA = Cause("The lines of bucket and element, which all move, take lon
 MISSES = Cause("A search waits for its own misses longer than for the lock's line", longer("search", "transfer", search(LARGE), transfer))
 LOCK_COUNTS = Cause("A lock of its own takes a good part of a search", longer("three locks", "search", lambda *case: 3 * costs("spinlock")(*case),
                                                                              search(LARGE)))
-LOCK_IS_LITTLE = Cause("A lock of its own costs little beside a search", longer("search", "three locks", search(LARGE),
+LOCK_IS_LITTLE = Cause("A lock of its own costs little compared with a search", longer("search", "three locks", search(LARGE),
                                                                                 lambda *case: 3 * costs("spinlock")(*case)))
 
 
@@ -123,7 +123,7 @@ def shared_by_more(buckets, share):
 
 def bears_overlap(measured, machine, _):
     alone, beside = cost(machine, "spinlock"), took(measured, "brlock", SMALL, 1, 0.0) - measured.table(SMALL).search
-    return beside < alone, f"alone {alone:.3g} ns, beside a search {beside:.3g} ns"
+    return beside < alone, f"alone {alone:.3g} ns, during a search {beside:.3g} ns"
 
 
 def bears_acute(name):
@@ -150,7 +150,7 @@ def bears_larger_than(bytes_of_it, what):
     return bears
 
 
-OVERLAP = Cause("A lock beside a search costs less than a lock alone: they overlap", bears_overlap)
+OVERLAP = Cause("A lock during a search costs less than a lock alone: they overlap", bears_overlap)
 CONTRAST = Cause("Each thread has a lock of its own, and one lock for all does not scale", bears_contrast)
 DISTURBED = Cause("Other programs had the CPUs for a while", bears_disturbed)
 TABLE_IS_LARGE = Cause("The table does not fit into the second-level cache", bears_larger_than(LARGE * 2 * hashes.ELEMENT, "table"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The model against this machine: the load as a program, under each mechanism, beside what the model expects."""
+"""The model against this machine: the load as a program, under each mechanism, compared with the model's expectation."""
 
 import os
 import resource
@@ -62,7 +62,7 @@ def run(programs, name, load, seconds, *more):
 
 
 def undisturbed(programs, name, load, seconds):
-    """A run beside which others did little; of those that were disturbed, the least disturbed one."""
+    """Returns a run during which other programs did little, or else the least disturbed one."""
     best = run(programs, name, load, seconds)
     for _ in range(TRIES - 1):
         if best.others <= DISTURBED:
@@ -72,7 +72,7 @@ def undisturbed(programs, name, load, seconds):
 
 
 def measure(programs, names, load, repeats, seconds):
-    """Samples of each mechanism, which take turns, by name; and of those whose readers may stay, beside one that does."""
+    """Samples of each mechanism, which take turns, by name; and of those whose readers may stay, together with one that does."""
     found, beside = {name: [] for name in names}, {name: [] for name in BESIDE_READER}
     for _ in range(repeats):
         for name in names:
@@ -124,9 +124,9 @@ def text(answer):
     lines.append("")
     for row in (one for one in answer["rows"] if one["name"] in BESIDE_READER):
         stayed = row["beside_reader"]
-        lines += [f"{row['title']}: {row['waiting']:.0f} objects waited for a grace period (median of looks), the model says "
+        lines += [f"{row['title']}: {row['waiting']:.0f} objects waited for a grace period (median of samples), the model says "
                   f"{row['waiting_expected']:.0f}.",
-                  f"    Beside a reader that stayed for the whole run: {stayed['waiting']:.0f} ({advice.bytes_text(stayed['bytes'])}), "
+                  f"    With a reader that stayed for the whole run: {stayed['waiting']:.0f} ({advice.bytes_text(stayed['bytes'])}), "
                   f"{advice.rate_text(stayed['measured'])}."]
     lines.append(f"Rank correlation of both orders: {answer['rank_correlation']:.2f}")
     return "\n".join(lines)

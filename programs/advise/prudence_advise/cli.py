@@ -66,7 +66,7 @@ def advise_parser(version):
     load.add_argument("--between", metavar="TIME", type=time(0, 1e12), default=1000.0,
                       help="from a thread's section to its next one (1us)")
     load.add_argument("--live", metavar="N", type=count(1, 1e15), default=1000, help="objects that are live (1000)")
-    load.add_argument("--size", metavar="BYTES", type=count(1, 1 << 30), default=64, help="of an object (64)")
+    load.add_argument("--size", metavar="BYTES", type=count(1, 1 << 30), default=64, help="size of an object (64)")
     load.add_argument("--buckets", metavar="N", type=count(1, 1e12), default=1,
                       help="parts that can be locked one by one, as the buckets of a hash table (1)")
     load.add_argument("--data", choices=("linked", "plain"), default="linked",
@@ -188,7 +188,7 @@ def run_calibrate(arguments, places):
 
 
 def keep_check(request, load, answer):
-    """In the calibration of this machine, if that was asked and other programs left the CPUs alone."""
+    """Keeps the check in the calibration of this machine, if that was asked and other programs did not use the CPUs."""
     from . import check
     if request.calibration or request.cpus or request.nodes or request.far:
         print("prudence-advise: the check is not kept: the costs are not those of this machine's own calibration", file=sys.stderr)
@@ -210,7 +210,7 @@ def run_check(arguments, places):
     from . import check
     parser = advise_parser(places.version)
     parser.prog, parser.epilog = "prudence-advise check", None
-    parser.description = ("Run the load under each mechanism, and compare the rates with those of the model. What is found is kept, and "
+    parser.description = ("Run the load under each mechanism, and compare the rates with those of the model. The error is kept, and "
                           "later answers hold the model's error.")
     parser.add_argument("--repeats", metavar="N", type=count(1, 1000), default=5,
                         help="runs of each mechanism, which take turns (5)")
@@ -226,7 +226,7 @@ def run_check(arguments, places):
 
 
 def require_writable(*files):
-    """Before what takes minutes, or runs the user's program: an answer that cannot be written would be lost."""
+    """Checks the output before work that takes minutes, or runs the user's program: an answer that cannot be written would be lost."""
     for file in filter(None, files):
         is_new = not file.exists()
         file.open("a").close()

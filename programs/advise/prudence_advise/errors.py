@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How far the model was off where `prudence-advise check` measured it, and what that does to a printed interval.
+"""Computes how far the model was off where `prudence-advise check` measured it, and widens a printed interval by that.
 
 A check is kept in the calibration (`checks`) as the load and the rates that were measured, and not as a quotient: the model of today is
 asked again. So a new calibration, or a corrected model, needs no new check. A load is compared with checks of its kind only (one thread,
-a CPU for each thread, or more threads than CPUs), because what goes wrong there is different. If this machine has no check of a kind, those of the
+a CPU for each thread, or more threads than CPUs), because their errors have other causes. If this machine has no check of a kind, those of the
 machine of ADR 68 are used (reference.json).
 """
 
@@ -77,7 +77,7 @@ class Errors:
         return self.here and any(name in one for one in self.checks)
 
     def span(self, name):
-        """Between which factors the true rate lies, by what was measured; the model itself, 1, is among them."""
+        """Returns the factors between which the true rate lies by measurement; the model itself, 1, is among them."""
         return around_one(ratio for ratios in self.ratios(name) for ratio in ratios)
 
     def span_between(self, first, second):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the thesis found with its hash table in 2004 (chapters 2 and 8, appendix D), and whether a measurement agrees.
+"""The findings of the thesis with its hash table in 2004 (chapters 2 and 8, appendix D), and whether a measurement agrees.
 
-A finding is looked at once for each repeat, whose runs took turns. It holds if every repeat says so, it does not if none does, and
+A finding is checked once for each repeat, whose runs took turns. It holds if every repeat says so, it does not if none does, and
 it is undecided otherwise, or if it is about more CPUs than there are. Its cause is named only if figures bear it (causes.py).
 """
 
@@ -21,8 +21,8 @@ class Finding:
     figure: str
     line: str  # of the thesis' text
     claim: str
-    look: object  # a function of Measured, the machine and the threads: a truth for each repeat, and what was seen
-    holds: object  # a Cause of what is seen today; None: none was measured
+    look: object  # a function of Measured, the machine and the threads: a truth for each repeat, and the values
+    holds: object  # a Cause of today's result; None: none was measured
     fails: object
     threads: int = 0  # that it needs; 0: it is about as many as there are, four at most
 
@@ -175,7 +175,7 @@ FINDINGS = (
 
 
 def of_library(measured):
-    """Sentences on what the thesis does not have: rcu with grace periods as the library decides, and hazard pointers."""
+    """Returns sentences about mechanisms that the thesis does not have: rcu with grace periods as the library decides, and hazard pointers."""
     found, threads = [], measured.threads_most
     for buckets in hashes.BUCKETS:
         if measured.has("rcu", buckets, threads, 1.0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures 2.3 to 2.13, 8.1 to 8.6 and D.1 to D.3: what was measured as points, the model beside it as lines."""
+"""Figures 2.3 to 2.13, 8.1 to 8.6 and D.1 to D.3: measurements as points, the model as lines."""
 
 import numpy
 

@@ -34,13 +34,13 @@ def ranged(values, text):
 
 
 def footprint(machine, waiting):
-    """ns that a fresh element's lines take longer, by the model, if a CPU has so many that wait."""
+    """Returns the ns that a fresh element's lines take longer, by the model, if a CPU has this many that wait."""
     cache = machine.document["caches"].get("l2", 0) or 1 << 20
     return value(ours.footprint_cost(hashes.ELEMENT, waiting * hashes.ELEMENT, cache, machine.get("load_l3", "load_memory", "load_l1")))
 
 
 def memory(measured, machine):
-    """L6335: what waits for grace periods, beside the model and beside the memory of locks; L6334: how long they take."""
+    """Answers L6335: the memory that waits for grace periods, compared with the model and with the memory of locks; and L6334: how long they take."""
     rows, threads = [], measured.threads_most
     for buckets in hashes.BUCKETS:
         table = measured.table(buckets)

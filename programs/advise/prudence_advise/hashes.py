@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The thesis' hash-table benchmark (2.2.4 to 2.2.11, 8.1, appendix D): what the model says of it, and how it is measured.
+"""The thesis' hash-table benchmark (2.2.4 to 2.2.11, 8.1, appendix D): its model, and its measurement.
 
-The thesis' model has the costs of locks alone; access to the data is future work there (L6345). Here it is in: `Table` has what an
-operation costs one thread without any synchronization, measured ("ideal"), and `Lines` what it costs more because other CPUs
+The thesis' model has the costs of locks alone; access to the data is future work there (L6345). Here it is in: `Table` has the cost of an
+operation of one thread without any synchronization, measured ("ideal"), and `Lines` the additional cost, because other CPUs
 have changed the lines of the bucket and of the element, by the thesis' own count (L979 to 1006): a search reads both; a removal
 fetches both and keeps them; the addition after it finds all lines there. All is per operation: a search, a removal, or an addition;
 a share of `updates` (f) are removals and additions, in pairs.
@@ -52,7 +52,7 @@ class Lines:
     """ns that an operation waits for one line of the table, on average; the element's and the bucket's cost the same."""
 
     searched: float  # by a search: another CPU may have changed it since this CPU had it, as in 7.5
-    updated: float  # by a removal or an addition: half of what a removal pays if another CPU had it last
+    updated: float  # by a removal or an addition: half of the cost of a removal if another CPU had it last
     lock: float  # of a lock of the bucket's own, which any CPU had last: a pair pays once
 
 
@@ -68,7 +68,7 @@ def lines_of(machine, table, shares, active):
 
 
 def load_of(table, shares, threads, lines, fetched=2):
-    """The load without its locks; an operation fetches so many lines of the table."""
+    """The load without its locks; an operation fetches this many lines of the table."""
     search = table.search + fetched * lines.searched
     return Load(threads=threads, updates=shares, lookup=search, update=table.update + fetched * lines.updated - search,
                 between=0.0, live=float(table.buckets), size=ELEMENT, buckets=table.buckets)
@@ -131,9 +131,9 @@ def kept(machine, table, active, lost, lines):
 
 
 def contended(machine, table, shares, active, lines, gap, closed):
-    """What is kept of `lines` where waiters look whether one lock is free, and then swap its word.
+    """Returns the share of `lines` that is kept where waiters check whether a lock is free, and then swap its word.
 
-    The holder is back after `gap`. So a waiter, whose look takes a transfer, sees the lock free after gap / transfer of the releases. Its swap
+    The holder is back after `gap`. So a waiter, whose check takes a transfer, sees the lock free after gap / transfer of the releases. Its swap
     takes another transfer, and succeeds if the lock is free then, too: it is `closed` for so long in between, and that depends on the lines that the
     holder has to wait for.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers as a person types them. Each is a type for argparse: what it refuses, it names."""
+"""Numbers as a person types them. Each is a type for argparse that names refused text."""
 
 import argparse
 import math

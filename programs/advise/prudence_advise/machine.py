@@ -12,7 +12,7 @@ import numpy
 from .model import Latencies
 
 FORMAT = 1
-QUARTILES_OF_NORMAL = 1.349  # quartiles of a normal distribution are so many deviations apart
+QUARTILES_OF_NORMAL = 1.349  # quartiles of a normal distribution are this many deviations apart
 FAR_PER_NEAR = (2.0, 3.0, 4.0)  # a transfer between nodes, if only one node could be measured: an estimate
 NEAR = (40.0, 60.0, 90.0)  # a transfer on a node, ns, if only one CPU could be measured: an estimate
 # Names that advice needs; others may be missing.
@@ -147,7 +147,7 @@ class Machine:
         self.cpus = cpus or max(1, len(places))
         self.nodes = nodes or max(1, len({place["node"] for place in places}))
         if cpus and len(places) and cpus != len(places):
-            self.assumed.append(f"{cpus} CPUs; this machine has {len(places)}, and transfers cost what they cost here")
+            self.assumed.append(f"{cpus} CPUs; this machine has {len(places)}, and transfers cost as much as here")
         by_distance = transfers_by_distance(document)
         self.near = self.near_transfer(by_distance)
         self.far = self.far_transfer(by_distance, far)
@@ -198,7 +198,7 @@ class Machine:
         return self.other(active) * (active - 1) / active
 
     def membarrier(self, active):
-        """Where `active` CPUs run the process: each but the own is interrupted, so it is taken to grow with them."""
+        """Returns the cost where `active` CPUs run the process: each except the own is interrupted, so it is taken to grow with them."""
         alone = self.get("membarrier")
         if alone is None:
             return self.get("fence") * 0 + 50e3  # by visits to each CPU (ADR 2)

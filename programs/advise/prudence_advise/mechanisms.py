@@ -2,15 +2,15 @@
 """The cost of a load under each way to synchronize it: the thesis' latencies, waiting, and Prudence's grace periods.
 
 The thesis compares a spinlock, a distributed reader-writer lock and RCU at low contention. Here each mechanism is a list of
-what a section pays by itself and of what all sections take turns for. Turns make a closed queueing network, whose exact mean
+the costs of a section by itself and of the stations that all sections take turns for. Turns make a closed queueing network, whose exact mean
 values (Reiser and Lavenberg, 1980) say how long sections wait when `active` CPUs are at it: the high-contention case
 that the thesis leaves open (L6344). Times are ns, arrays over draws of the machine's costs or over shares of updates.
 
-No rate exceeds what its mechanism can carry: a station serves one section at a time, an update that keeps all others out leaves
+No rate exceeds the capacity of its mechanism: a station serves one section at a time, an update that keeps all others out leaves
 them the rest of the time, and a reader that an update disturbs needs a time without one (tests/advise/test_capacity.py).
 With more threads than CPUs, a thread loses its CPU while it holds a lock, and those that spin for the lock wait for its next turn.
 
-What all mechanisms pay alike is left out: cache misses for the data itself, and the line that an update takes from readers.
+Costs that all mechanisms share are not counted: cache misses for the data itself, and the line that an update takes from readers.
 Where an update replaces an object instead of changing it, it writes the pointer as well: that line is counted.
 """
 
@@ -60,21 +60,21 @@ class Station:
 
     demand: float
     servers: int = 1
-    again: float = 0.0  # more ns if another section came meanwhile: the line has to be fetched once more
+    again: float = 0.0  # more ns if another section came in between: the line has to be fetched once more
     refused: float = 0.0  # ns, outside of it, of a section that finds it taken: system calls
 
 
 @dataclass
 class Cost:
-    """What a section pays."""
+    """The costs of a section."""
 
-    alone: float  # ns that nobody waits for
+    alone: float  # ns that no thread waits for
     stations: list = field(default_factory=list)
     exclusive: float = 0.0  # ns for which an update keeps everybody out; a share of `updates` of the sections
     retried: float = 0.0  # ns of a reader's section that an update makes vain
     open: float = 0.0  # ns of an update in which no such section can begin
-    holding: float = 0.0  # ns of a section in which others would spin in vain if its thread had no CPU
-    needed: float = 1.0  # how often a section needs what such a thread may hold, one of `parts`
+    holding: float = 0.0  # ns of a section in which others would only spin if its thread had no CPU
+    needed: float = 1.0  # how often a section needs a lock that such a thread may hold, one of `parts`
     parts: int = 1
     most: float = math.inf  # sections per ns that something else allows
     memory: float = 0.0  # bytes beyond the data
@@ -82,7 +82,7 @@ class Cost:
 
 
 def chance_of_refusal(refused, found, cycle):
-    """That a section finds a station taken, if that costs it so much that all come less often because of it.
+    """Returns the probability that a section finds a station taken, if that costs so much that all come less often.
 
     `found` is the chance if it cost nothing. If a share p is refused, a cycle takes `refused` * p longer, so p = found * cycle
     / (cycle + refused * p): a quadratic equation.
@@ -107,7 +107,7 @@ class Refusals:
 
 
 def undisturbed_rate(customers, cycle, cost, updates, guess):
-    """Sections per ns where readers begin again until no update meets them; `cycle` is what a section takes without that.
+    """Returns sections per ns where readers begin again until no update meets them; `cycle` is the time of a section without that.
 
     Of the time that a thread does not update itself, the share 1 - free has an update of another one in it. A reader begins in the rest, and it
     succeeds if no update begins during its section: those of others come at the rate `meets` / free. So it needs exp(...) / free trials,
@@ -168,10 +168,10 @@ def solve(cost, updates, active, between):
 
 
 def share_with_cpus(cost, load, active, rate):
-    """Which share of `rate` is left with more threads than CPUs, where threads lose their CPU while others spin for what they hold.
+    """Returns the remaining share of `rate` with more threads than CPUs, where threads lose their CPU while others spin for their locks.
 
     Each CPU takes its thread away once in a slice. Of the threads that run, rate * holding are then such that others wait for them, and their
-    next turn comes after those of the CPU's other threads. Until then all CPUs spin, as soon as each has met what is held.
+    next turn comes after those of the CPU's other threads. Until then all CPUs spin, as soon as each has met the held lock.
     """
     if load.threads <= active:
         return 1.0
@@ -192,7 +192,7 @@ def rate_of(cost, load, active):
 # ------------------------------------------------------------------------------------------ locks
 
 def lock(machine, load, active, round_trip, refused=0.0):
-    """One lock for all sections (7.1 and 7.2, and the section that others wait for)."""
+    """A single lock for all sections (7.1 and 7.2, and the section that others wait for)."""
     f = load.updates
     hold = (1 - f) * load.reading + f * load.updating
     return Cost(0.0 * f, [Station(round_trip + machine.line(active) + hold, refused=refused)], memory=LOCK)
@@ -206,7 +206,7 @@ def spinlock(machine, load, active):
 
 def mutex(machine, load, active):
     """Short sections are over before their waiter sleeps, but not before it has asked the kernel to: one wait that is refused, the
-    holder's wake, and the waiter's own, because it cannot know that nobody else waits. Those that wait for a holder without a CPU do
+    holder's wake, and the waiter's own, because it cannot know that no other thread waits. Those that wait for a holder without a CPU do
     sleep, so the holder has its CPU back soon."""
     refused = 0.0 * machine["mutex"]
     if machine.get("futex_wait") is not None:
@@ -239,7 +239,7 @@ def brlock(machine, load, active):
 
 
 def lock_line(machine, load, active):
-    """The line of one of many locks: from another CPU, or from where so many lines fit."""
+    """Returns the cost of the line of one of many locks: from another CPU, or from a cache where this many lines fit."""
     line = machine.line(active)
     caches = machine.document.get("caches", {})
     bytes_of_locks = load.buckets * LOCK
@@ -262,14 +262,14 @@ def bucket_locks(machine, load, active):
 
 
 def updaters(machine, load, active):
-    """Where only updates lock: their turns, on as many locks as there are buckets."""
+    """Returns the rate where only updates lock: their turns, on as many locks as there are buckets."""
     return Station(load.updates * (machine["spinlock"] + lock_line(machine, load, active) + load.updating), load.buckets)
 
 
 # -------------------------------------------------------------------------------- readers that do not lock
 
 def seqlock(machine, load, active):
-    """Readers read a counter twice, and again what an update has come into. While an update has no CPU, all wait."""
+    """Readers read a counter twice, and again a section that met an update. While an update has no CPU, all wait."""
     f = load.updates
     weight = 1 + (active - 1) * f
     reading = machine["sequence_read"] + (active - 1) * f / weight * machine.other(active) + load.reading
@@ -289,9 +289,9 @@ def protection(machine):
 
 
 def hazard_pointers(machine, load, active):
-    """Hazard pointers of the library: readers name each object; a grace period costs what RCU's costs and waits for no section.
+    """Hazard pointers of the library: readers name each object; a grace period costs as much as RCU's and waits for no section.
 
-    The driver's look at the slots takes the lines that RCU's takes from the readers, and nobody is asked to fence (ADR 152). The
+    The driver's check of the slots takes the lines that RCU's takes from the readers, and no thread is asked to fence (ADR 152). The
     library does not weigh the membarrier of such a domain, so DUE_CHEAP_BYTES are worth a grace period.
     """
     f = load.updates
@@ -342,7 +342,7 @@ def deferral(machine, load, active, fenced, rate, deferrals, entries, reading):
     length = ours.grace_period_length(load.threads, machine.cpus, inside, load.reading, costs, fenced)
     flight = ours.objects_in_flight(rate * deferrals, length, active, readers, load.size, costs, fenced, load.latent_limit,
                                     asked)
-    # Where no section reads, a closed batch is over at once (ADR 37).
+    # If no section reads, a closed batch is over at once (ADR 37).
     unread = numpy.asarray(entries) <= 0
     due = numpy.where(unread, batch, due)
     defer = numpy.where(unread, ours.deferral_of_count(due, active, 0, load.size, costs, fenced), defer)
@@ -364,7 +364,7 @@ def rcu_of_mode(machine, load, active, fenced):
     cost = Cost((1 - f) * reading + f * (costs.pair + load.size / COPY_BYTES_PER_NS), [turns], holding=turns.demand, needed=f,
                 parts=load.buckets)
     rate, _ = rate_of(cost, load, active)
-    # What grace periods add is little, so the rates without them say how many objects share one.
+    # Grace periods add little, so the rates without them say how many objects share one.
     extra, cost.memory, cost.details = deferral(machine, load, active, fenced, rate, f, 1 - f, reading)
     cost.alone = cost.alone + extra
     if load.latent_limit:
@@ -373,7 +373,7 @@ def rcu_of_mode(machine, load, active, fenced):
 
 
 def throttled(machine, load, active, fenced, rate):
-    """Sections per ns where `latent_limit` is full and deferrals wait: so many objects at most become reusable in a grace period.
+    """Sections per ns where `latent_limit` is full and deferrals wait: that many objects at most become reusable in a grace period.
 
     It waits for readers that run, because throttled threads sleep and leave their CPUs to the others.
     """
@@ -389,7 +389,7 @@ def rcu(machine, load, active):
 
 
 def none(machine, load, active):
-    """No synchronization at all: what no mechanism can surpass."""
+    """No synchronization at all: the bound of all mechanisms."""
     return Cost((1 - load.updates) * load.reading + load.updates * load.updating + 0.0 * machine["instruction"])
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The cost model of P. E. McKenney, "Exploiting Deferred Destruction" (2004), chapter 7: equations 7.1 to 7.30.
 
-What an acquisition of a lock, or an update under RCU, costs follows from the cache lines that it moves: each access
+The cost of an acquisition of a lock, or of an update under RCU, follows from the cache lines that it moves: each access
 costs `fast` where the CPU has the line, `medium` where the line is on the CPU's node, and `slow` where it is on another
-node. Contention is low, so no CPU waits for another. Nothing here is measured; `machine.py` has what this machine's
-latencies are, `ours.py` the same model of Prudence's grace periods.
+node. Contention is low, so no CPU waits for another. Nothing here is measured; `machine.py` has this machine's
+latencies, `ours.py` the same model of Prudence's grace periods.
 
 Each function names its equation and where the thesis has it (the line in its text, as L5527). Three equations stand
 there with a fault, or not at all; the docstring says which form this is, and tests/advise/test_model.py derives it.
@@ -62,7 +62,7 @@ def spinlock_smp_normalized(cpus, ratio):
 # ------------------------------------------------------------- distributed reader-writer lock ("drw", "brlock")
 
 def distributed_weight(nodes, cpus, updates):
-    """The common denominator D = 1 + (nm - 1) f (L5577): what may have touched a CPU's part since this CPU did."""
+    """The common denominator D = 1 + (nm - 1) f (L5577): the sections that may have touched a CPU's part since this CPU did."""
     return 1 + (nodes * cpus - 1) * updates
 
 
@@ -94,7 +94,7 @@ def distributed_write(nodes, cpus, t):
     """7.9 (L5628): a writer takes the gate and every CPU's lock, and gives them back.
 
     The thesis' text has lost the denominator nm; with it the equation is the sum of its parts. It does not depend on
-    the share of updates: what is likelier for the writer's own lock is less likely for the others.
+    the share of updates: a likelier case for the writer's own lock is less likely for the others.
     """
     n, m = nodes, cpus
     return ((n * n * m * m + (1 - m) * n * m - m) * t.slow + ((m - 1) * n * m + m - 1) * t.medium
@@ -165,7 +165,7 @@ def occupied_cpus(nodes, cpus, callbacks):
 
 
 def rcu_of_count(nodes, cpus, callbacks, t):
-    """7.21 and 7.23 (L5704, L5715), C_k: what each of k callbacks of one grace period costs."""
+    """7.21 and 7.23 (L5704, L5715), C_k: the cost of each of k callbacks of one grace period."""
     return (rcu_tick(nodes, cpus, t) + rcu_grace_period(nodes, cpus, t)
             + occupied_cpus(nodes, cpus, callbacks) * rcu_batch(t) + callbacks * rcu_callback(t)) / callbacks
 
@@ -173,7 +173,7 @@ def rcu_of_count(nodes, cpus, callbacks, t):
 def poisson_mean(of_count, rate):
     """7.19 and 7.20 (L5692, L5699): the mean of of_count(k), k being Poisson-distributed with mean `rate`, and not 0.
 
-    Sums the terms whose weight a double can tell from 0: these are around `rate`, so e^rate never overflows.
+    Sums the terms whose weight a double can distinguish from 0: these are around `rate`, so e^rate never overflows.
     """
     spread = 12 * math.sqrt(rate) + 40
     counts = numpy.arange(max(1, math.floor(rate - spread)), math.ceil(rate + spread) + 1)
@@ -217,7 +217,7 @@ def rcu_typical(nodes, cpus, rate, t):
         return rcu_callback(t)
     everywhere = nodes * cpus
     fixed = rcu_tick(nodes, cpus, t) + rcu_grace_period(nodes, cpus, t)
-    # N_b(0) is 0, so of (1 - q^k) / k, too, only the two sums are left; they cancel where there is one callback.
+    # N_b(0) is 0, so of (1 - q^k) / k, too, only the two sums remain; they cancel where there is one callback.
     alone = mean_inverse_count(rate)
     if rate == 0:
         return fixed + rcu_batch(t) + rcu_callback(t)
@@ -253,7 +253,7 @@ def term_ratio(base, index):
 
 
 def tail_bound(base, index):
-    """7.30 (L5749): what all terms of 7.28 from k > max(2 C, 2) on are less than: a geometric series of ratio 1/2."""
+    """7.30 (L5749): the bound of all terms of 7.28 from k > max(2 C, 2) on: a geometric series of ratio 1/2."""
     if index <= max(2 * base, 2):
         raise ValueError(f"the bound holds beyond term {max(2 * base, 2):g}, not at {index}")
     return 2 * plain_term(base, index)
@@ -264,7 +264,7 @@ def tail_bound(base, index):
 def rcu(nodes, cpus, updates, rate, t, lock=None):
     """An access under RCU, a share of `updates` being updates: readers pay nothing (7.2.4, L5753).
 
-    `lock`: what the updater's own lock costs. The thesis does not say whether its figures include one. Only with a
+    `lock`: the cost of the updater's own lock. The thesis does not say whether its figures include one. Only with a
     spinlock there does it agree with the four breakevens that section 8.2 names (tests/advise/test_model.py): the default.
     """
     own = spinlock(nodes, cpus, t) if lock is None else lock

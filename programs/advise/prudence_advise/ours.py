@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The same model of Prudence's grace periods: the cost of a deferral, the wait, and the memory.
+"""The model for Prudence's grace periods: the cost of a deferral, the wait, and the memory.
 
 The thesis counts the cache lines of DYNIX/ptx (7.14 to 7.17). Here are ours, as heap_test_shared_lines counts them in the
 library as it is built (docs/explanation/scaling.md):
@@ -13,7 +13,7 @@ library as it is built (docs/explanation/scaling.md):
 
 An object waits in an open batch until the batch is full. So there is no isolated callback that pays for a grace period
 alone, as in 7.18: where deferrals are rare a batch costs memory instead of time. Two questions that the thesis leaves open
-are answered for this design: how long a grace period takes (L6334), and what memory deferral costs (L6335).
+are answered for this design: how long a grace period takes (L6334), and how much memory deferral costs (L6335).
 """
 
 import math
@@ -23,15 +23,15 @@ import numpy
 
 from . import model
 
-BATCH_OBJECTS = 256  # a batch is so many objects (ADR 3),
+BATCH_OBJECTS = 256  # a batch has this many objects (ADR 3),
 BATCH_BYTES = 256 << 10  # or as many as these hold
 DUE_CHEAP = (128, 1024)  # objects that are worth a grace period without a system call: DUE_CHEAP_BYTES, within these
 DUE_CHEAP_BYTES = 64 << 10
-DUE_COSTLY_PER_NS = 3  # with one: so many for each nanosecond of it, that is a 30th of their pairs' time (ADR 44),
-DUE_COSTLY_BYTES = 4 << 20  # or so many bytes at most
+DUE_COSTLY_PER_NS = 3  # with one: this many for each nanosecond of it, that is a 30th of their pairs' time (ADR 44),
+DUE_COSTLY_BYTES = 4 << 20  # or this many bytes at most
 ASK_APART, ASK_MORE = 6000.0, 4000.0  # ns between questions to readers, and more for each reader (ADR 41)
 ASK_READERS = 32  # at most
-ASK_COST = 300.0  # ns: what a question costs a reader, by the estimate of ADR 41
+ASK_COST = 300.0  # ns: the cost of a question for a reader, by the estimate of ADR 41
 LINES_OF_BATCH = 2
 LINES_OF_READER = 3
 LINES_OF_DRIVER = 2
@@ -48,7 +48,7 @@ class Costs:
     transfer: float  # a line from another CPU
     membarrier: float  # makes all readers fence
     fence: float
-    look: float = 3.0  # to look at a reader's word (ADR 41: 2 to 4 ns), its line apart
+    look: float = 3.0  # to read a reader's word (ADR 41: 2 to 4 ns), its line apart
 
 
 def objects_of_batch(size):
@@ -114,7 +114,7 @@ def deferral(cpus, readers, size, costs, fenced=False):
 def longest_section(readers, inside, section, varying=False):
     """How long a grace period waits for sections that are open when it starts, on average.
 
-    Each of `readers` is inside one with probability `inside`. All last for `section`, so that what is left of one is
+    Each of `readers` is inside one with probability `inside`. All last for `section`, so that the rest of one is
     anything up to that; `varying`: they are exponentially distributed with that mean.
     """
     if readers == 0:
@@ -128,7 +128,7 @@ def longest_section(readers, inside, section, varying=False):
 
 
 def longest_wait_for_cpu(threads, cpus, inside, slice_ns):
-    """What readers add that have lost their CPU inside a section: with more threads than CPUs, a turn of the others."""
+    """Returns the time that readers add that have lost their CPU inside a section: with more threads than CPUs, a turn of the others."""
     waiting = max(0, threads - cpus)
     if waiting == 0:
         return 0.0 * inside
@@ -145,7 +145,7 @@ def grace_period_length(threads, cpus, inside, section, costs, fenced=False, var
 def objects_in_flight(rate, length, cpus, readers, size, costs, fenced=False, latent_limit=LATENT_LIMIT, asked=False):
     """Objects that are deferred and not yet reusable, where `rate` are deferred in a nanosecond (all CPUs).
 
-    Half a batch is open on each CPU; what has been closed waits until it is worth a grace period, then for its end. Without
+    Half a batch is open on each CPU; a closed batch waits until it is worth a grace period, then for its end. Without
     readers a closed batch is over at once. Where
     updates are rare, rounds of decay come first: an object waits for two of them at most.
     """

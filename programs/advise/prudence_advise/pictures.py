@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pictures: what operations cost here, and the thesis' Figures 7.2 to 7.25 for this machine and for our grace periods."""
+"""Pictures: the cost of operations here, and the thesis' Figures 7.2 to 7.25 for this machine and for our grace periods."""
 
 import io
 import math
@@ -16,7 +16,7 @@ from . import model, ours, table  # noqa: E402
 from .model import Latencies  # noqa: E402
 
 OURS = "#0b6e4f"
-# Okabe and Ito's colours, which the colour-blind can tell apart.
+# Okabe and Ito's colours, which the colour-blind can distinguish.
 COLOURS = {"spinlock": "#e69f00", "brlock (drw)": "#56b4e9", "RCU": OURS}
 RATES = (("\u03bb small", 0.0), ("\u03bb = 0.1", 0.1), ("\u03bb = 1", 1.0), ("\u03bb = 10", 10.0),
          ("\u03bb large", math.inf))
@@ -41,7 +41,7 @@ def svg(figure):
 
 
 def costs(document):
-    """Table 2.1 of this machine, drawn: medians, quartiles, and what the thesis measured in 2004."""
+    """Table 2.1 of this machine, drawn: medians, quartiles, and the measurements of the thesis in 2004."""
     rows = table.rows(document)
     figure, axes = plt.subplots(figsize=(10, 0.28 * len(rows) + 1), constrained_layout=True)
     for place, (name, _, median, low, high) in enumerate(rows):
@@ -124,7 +124,7 @@ def by_ratio(clock):
 
 
 def locks(t):
-    """Figure 7.2: a spinlock beside the distributed reader-writer lock."""
+    """Figure 7.2: a spinlock and the distributed reader-writer lock."""
     figure, axes = plt.subplots(figsize=(7, 3.4), constrained_layout=True)
     counts = numpy.arange(1, 65)
     axes.plot(counts, [model.spinlock_smp(int(n), t) for n in counts], color="#000000", label="spinlock")

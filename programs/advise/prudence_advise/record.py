@@ -16,8 +16,8 @@ import numpy
 
 from . import advice, errors, mechanisms
 
-WORTH = 0.01  # of the threads' time: what a change should save at least
-UPDATES_UNKNOWN = (0.0, 0.01, 0.1)  # a mutex does not tell reads from updates: shares that are looked at
+WORTH = 0.01  # of the threads' time: the least that a change should save
+UPDATES_UNKNOWN = (0.0, 0.01, 0.1)  # a mutex does not distinguish reads and updates: the shares that are tried
 
 
 @dataclass
@@ -107,7 +107,7 @@ def place_of(site):
 
 
 def load_of(site, updates, elapsed, size):
-    """The load of the model: sections as long as they were held, and as far apart as the threads left them."""
+    """The load of the model: sections as long as they were held, and as far apart as in the threads."""
     held = site.held / site.count
     of_thread = elapsed * site.threads / site.count
     between = max(0.0, of_thread - held - site.waited / site.count)
@@ -116,7 +116,7 @@ def load_of(site, updates, elapsed, size):
 
 
 def saved(site, machine, load):
-    """Nanoseconds of a section that RCU saves: what was waited, the lock and its line; less what RCU costs instead.
+    """Nanoseconds of a section that RCU saves: the wait, the lock and its line; less the cost of RCU.
 
     Updates still lock, so of theirs only the waits for readers are saved: their share of the waits is not counted.
     """
@@ -190,7 +190,7 @@ def text(answer):
         limit = row["breakeven_updates"]
         lines.append(f"    RCU is faster up to {advice.share_text(limit['median'])} updates "
                      f"({advice.share_text(limit['low'])} to {advice.share_text(limit['high'])})")
-    lines += ["", "Whether readers may see what was just replaced is for you to say; prudence-advise(1) has the limits."]
+    lines += ["", "You have to decide whether readers may see replaced data; prudence-advise(1) has the limits."]
     return "\n".join(lines)
 
 
@@ -228,7 +228,7 @@ def run(command, request, machine, programs):
         signal.signal(signal.SIGINT, before)
         files = sorted(Path(folder).glob("locks.*"))
         if not files:
-            print(f"prudence-advise: {command[0]} left no record: it is static, was killed, or ended by _exit",
+            print(f"prudence-advise: {command[0]} wrote no record: it is static, was killed, or ended by _exit",
                   file=sys.stderr)
             return 1
         answer = answer_of(files, machine, request.size, request.most, command)

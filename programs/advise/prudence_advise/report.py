@@ -17,11 +17,11 @@ def sections(machine):
     clock = t.clock / t.fast
     old = Latencies.of_ratio(RATIO_OF_2004, 1.4 / 12.9)
     return [
-        ("What operations cost here", pictures.costs(machine.document),
+        ("Cost of operations here", pictures.costs(machine.document),
          "The thesis' Table 2.1. Circles: medians of interleaved samples; bars: quartiles; crosses: 2004."),
         ("Which is the fastest here, waiting included", pictures.today(machine),
          "One lock, or 64 buckets; a lookup of 100 ns in a section, 50 ns more for an update, linked data. Beyond the CPUs "
-         "of this machine lines cost what they cost here."),
+         "of this machine lines cost as much as here."),
         ("Spinlock and distributed reader-writer lock (Figure 7.2)", pictures.locks(t),
          "Low contention, this machine's latencies."),
         ("Breakevens by CPUs, this machine's latencies (Figures 7.3 to 7.7)", pictures.by_cpus(t),
@@ -32,7 +32,7 @@ def sections(machine):
         ("Breakevens by the ratio of latencies (Figures 7.11 to 7.25)", pictures.by_ratio(clock),
          f"Here r is {t.slow / t.fast:.1f}."),
         ("Our grace periods", pictures.deferral(machine, t),
-         "Dotted: what the thesis' RCU would cost here, a callback in a grace period with so many. An object of ours waits for "
+         "Dotted: the cost of the thesis' RCU here, a callback in a grace period with that many. An object of ours waits for "
          "its batch to be full, so it is not alone in a grace period."),
         ("Memory that waits", pictures.memory(machine), "8 CPUs, fence-free readers that are inside a tenth of the time."),
     ]

@@ -277,7 +277,7 @@ static struct prudence_hazard *take_slot(void)
     return hazard;
 }
 
-/* One slot for the section: a lookup ends the protection of the one before. */
+/* A slot for the section: a lookup ends the protection of the one before. */
 static void hazard_read(struct crew_member *self)
 {
     struct prudence_hazard *hazard = take_slot();
@@ -398,7 +398,7 @@ static void prepare(void)
 }
 
 /* Samples the number of objects waiting for grace periods. The median is used, because a reader
- * without CPU can raise it to any number; beside a reader that stays, the highest. */
+ * without CPU can raise it to any number; with a reader that stays, the highest. */
 static void look(unsigned number)
 {
     struct prudence_cache_stats stats;
@@ -418,7 +418,7 @@ static double run(void)
     return rate;
 }
 
-/* As run(), while this thread is a reader that stays. The first object is replaced at once, so
+/* Does as run(), while this thread is a reader that stays. The first object is replaced at once, so
  * that it waits for this reader even if the load does not update it. */
 static double run_beside_reader(void)
 {

@@ -29,7 +29,7 @@ def curve_svg(found):
 
 
 def page(every, command, style, top):
-    """`every`: what was found of each process; `style`: the text of a style sheet."""
+    """`every`: the results of each process; `style`: the text of a style sheet."""
     parts = []
     for found in every:
         words = "\n".join(report.lines(found, command, top))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""prudence-latent: starts a program with the shim, and says what waited in it."""
+"""prudence-latent: starts a program with the shim, and reports what waited in it."""
 
 import argparse
 import dataclasses
@@ -56,7 +56,7 @@ def parser():
 
 def parse(words):
     made = parser()
-    if "--" in words:  # what follows is the program's, also its own "--"
+    if "--" in words:  # the rest is the program's, also its own "--"
         at = words.index("--")
         options = made.parse_args([*words[:at], *words[at + 1:at + 2]])
         options.arguments = words[at + 2:]
@@ -141,7 +141,8 @@ def wait(child, every, prefix, began):
 
 
 def pass_signals_on():
-    """Returns what is to be called with the program once it runs; it gets what came before. exec gives it its own handling of signals."""
+    """Returns a function to call with the program once it runs; that restores the handlers of before. exec gives the program its own handling of
+    signals."""
     early, running = [], []
 
     def pass_on(number, _):
@@ -176,7 +177,7 @@ def write(path, text):
 
 
 def tell(options, places, found, seconds, began):
-    """False: there is nothing to tell."""
+    """Returns False if there is nothing to report."""
     seen = [one for one in found if one.seen]
     shown = [figures.of(one, max(0.001, seconds - max(0, one.began / 1e9 - began))) for one in seen]
     command = " ".join([options.program, *options.arguments])

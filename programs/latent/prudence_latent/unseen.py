@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Why nothing was seen of a program: which functions of its own, or of its libraries, look like RCU."""
+"""Explains why nothing was seen of a program: which functions of its own, or of its libraries, have names of RCU."""
 
 import os
 import re
@@ -9,14 +9,14 @@ from prudence_watch.modules import Modules
 
 KNOWN = ("those functions of liburcu 0.11 and newer, of Concurrency Kit's library and of DPDK's librte_rcu that defer, wait or reclaim, where a program "
          "takes them from a shared library")
-# A word for the scheme, and one for what it does. Threads, readers and registrations say nothing of waiting.
+# A word for the scheme, and one for its action. Threads, readers and registrations say nothing of waiting.
 SCHEME = r"rcu|epoch|hazard|hazptr|qsbr|quiesce|smr"
 VERB = r"call|synchroni[sz]e|barrier|postpone|defer|retire|reclaim|free"
 WORDS = re.compile(rf"(?=.*(?:{SCHEME}))(?=.*(?:{VERB}))(?!.*(?:fork|callback_|_callback))", re.I)
 LIBURCU = re.compile(r"urcu_(?:memb|mb|signal|bp|qsbr)_(?:call_rcu|synchronize_rcu|defer_rcu)")
 WATCHED = re.compile(r"lib(?:urcu(?:-(?:mb|signal|bp|qsbr))?|ck|rte_rcu)\.so")
 LIBC = re.compile(r"lib(?:c|glib-2\.0|urcu-c(?:ommon|ds))\.so")
-FEW = 10  # functions: those of the start are left in a stripped file
+FEW = 10  # functions: a stripped file keeps those of the start
 SHOWN = 6
 
 
@@ -40,7 +40,7 @@ def listed(names):
 
 
 def reasons(program, modules):
-    """Sentences. None: nothing looks like RCU."""
+    """Returns sentences, or None if nothing resembles RCU."""
     mapped = libraries(program)
     used = [os.path.basename(path) for path in mapped if WATCHED.match(os.path.basename(path))]
     own = names_of(program, modules)

@@ -6,7 +6,7 @@
  *
  * A callback's head is its name: a program may queue it again only once it has been called. So the
  * table has one entry a head. The entry is found among the PROBES entries from the head's place on,
- * empty ones or not, because nobody moves entries. It is written before the head is queued, and
+ * empty ones or not, because no thread moves entries. It is written before the head is queued, and
  * taken by the one thread that runs the callback.
  *
  * Locks: none, and no call of malloc after the start. The functions here do what the program's call
@@ -322,7 +322,7 @@ static void leave(uint64_t place, enum latent_kind kind, const char *function, u
 }
 
 /* Sets *known to the next library's function of that name. Ends the process if there is none: the
- * program has called a function that no library has. Several threads may look at the same time;
+ * program has called a function that no library has. Several threads may search at the same time;
  * they find the same. */
 static __attribute__((noinline, cold)) void *look_up(void **known, const char *name)
 {
@@ -355,7 +355,7 @@ static __attribute__((noinline, cold)) void *look_up(void **known, const char *n
         leave(place, kind, function, start, false);                                                \
     }
 
-/* Of a function that answers: `refused` is an expression of `answer`. */
+/* Wraps a function that answers: `refused` is an expression of `answer`. */
 #define WATCH_ANSWER(type, name, kind, function, refused, parameters, arguments)                   \
     EXPORT type name parameters;                                                                   \
     type name parameters                                                                           \

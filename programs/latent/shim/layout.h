@@ -2,7 +2,7 @@
 /*
  * The file that prudence-latent reads while the program runs, and after it has ended or crashed.
  * The program maps it shared and adds to it by relaxed atomic additions. prudence_latent/record.py
- * has the same layout; `version` tells them apart.
+ * has the same layout; `version` distinguishes them.
  *
  * Times are in ns. A thread adds to one of PARTS parts, so few threads share a line.
  */
@@ -20,7 +20,7 @@
 #define FILE_BYTES     232
 #define PROGRAM_BYTES  256
 
-/* What a place called. */
+/* The function that a place called. */
 enum latent_kind {
     KIND_NONE,
     KIND_CALL,        /* call_rcu */
@@ -40,7 +40,7 @@ struct latent_site {
     char file[FILE_BYTES];
 };
 
-/* What happened at a site. */
+/* Counts of the events at a site. */
 struct latent_use {
     uint64_t calls;   /* begun */
     uint64_t ended;   /* callbacks that have run, or calls that are over */

@@ -12,9 +12,9 @@ from . import bounds
 from .errors import Ended, WatchError
 from .process import PROC, why_not
 
-LOOK = 0.005  # seconds between looks at the answer
+LOOK = 0.005  # seconds between checks for the answer
 TAKEN = 0.3  # seconds that a thread may take to set an option; then it is asked again, which does no harm
-ASKED = 1  # lower half of the word, beside the ticket
+ASKED = 1  # lower half of the word, next to the ticket
 
 
 def sum_of(data):
@@ -99,7 +99,7 @@ class Request:
         answer = self.answered()
         if answer is not None or self.word(self.place, "asked") >> 32 == self.ticket:
             return answer
-        answer = self.answered()  # it may have come between the two looks
+        answer = self.answered()  # it may have come between the two checks
         if answer is not None:
             return answer
         # A thread has taken the request and sets the option now; or another process has written over it.
@@ -122,7 +122,7 @@ class Request:
 
 
 def set_option(watch, name, value, seconds):
-    """Lines: what became of it. WatchError: the process refuses it."""
+    """Returns lines with the result. WatchError: the process refuses it."""
     process = watch.process
     memory = WritableMemory(process.pid)
     try:

@@ -11,7 +11,7 @@ import time
 
 from .errors import WatchError
 
-WORD = (1 << 64) - 1  # the largest number that a process or a file may tell
+WORD = (1 << 64) - 1  # the largest number that a process or a file may report
 
 # ---------------------------------------------------------------------------------------- a process
 
@@ -25,7 +25,7 @@ CPUS, NODES = 8192, 1024  # the kernel's own bounds
 READ = 1 << 22  # bytes at once; 8,192 CPUs' caches are half of that
 ADDRESS = (1 << 63) - 1  # above it is the kernel, and pread has no number for it
 SECONDS = 5.0  # for a sample: 100 caches take 0.007, and Prometheus gives up after 10
-COMMAND_SECONDS = 60.0  # for a command that looks at all slabs: 34,000 take 2
+COMMAND_SECONDS = 60.0  # for a command that reads all slabs: 34,000 take 2
 PER_SAMPLE = {
     "reads of its memory": 1 << 20,  # a cache takes about 6
     "caches": 1 << 15,  # 10,000 have been measured
@@ -45,13 +45,13 @@ LINE = 1 << 20  # bytes; a program's name may have 128 KB, and six characters st
 SITES = 1 << 16
 MAPPINGS = 1 << 18  # of files
 CALLS, AGES = 32, 48  # OS_TRACE_MAX, SITE_AGES
-TIME = (1 << 63) - 1  # what pprof has room for
+TIME = (1 << 63) - 1  # the largest time in pprof's format
 SHOWN = 80  # characters of a line that a message repeats
 
 # --------------------------------------------------------------------- a file that a profile names
 
 FILE = 1 << 33  # bytes; browsers with debug information have 4 GB
-HEADERS = 1 << 16  # of segments, of sections: what ELF can count without extensions
+HEADERS = 1 << 16  # of segments, of sections: the most that ELF can count without extensions
 NOTES = 1 << 16  # bytes of a segment of notes
 CORE_NOTES = 1 << 26  # the same of a core file: 2 KB for each thread, 100 bytes for each mapping
 SYMBOLS = 1 << 21  # of all files together; a browser has a million
@@ -73,7 +73,7 @@ class Budget:
     def spend(self, what):
         self.left[what] -= 1
         if self.left[what] < 0:
-            raise WatchError(f"it has more than {PER_SAMPLE[what]} {what}, or says so")
+            raise WatchError(f"it claims more {what} than the limit, {PER_SAMPLE[what]}")
         if time.monotonic() > self.end:
             raise WatchError(f"a sample of it takes more than {self.seconds:g} s")
 

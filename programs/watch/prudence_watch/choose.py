@@ -54,9 +54,9 @@ def add_target(parser, core):
         lambda **_: [name_of(one) for one in watchable(os.geteuid())]
     if core:
         which.add_argument("--core", metavar="FILE", help="no process, but this core file")
-        parser.add_argument("--binaries", metavar="FOLDER", help="where the programs and libraries of a core file from another machine are: by "
+        parser.add_argument("--binaries", metavar="FOLDER", help="folder with the programs and libraries of a core file from another machine: by "
                             "their whole path, or all in this folder")
-    parser.add_argument("--user", type=user, metavar="USER", help="whose process is meant by its name, or as the only one (default: yours)")
+    parser.add_argument("--user", type=user, metavar="USER", help="only consider processes of this user (default: yours)")
 
 
 def add_options(parser, interval, core=False):
@@ -105,8 +105,8 @@ def the_only(uid):
 
 
 class Finder:
-    """Finds the process that is meant, as often as it is asked: that may end, and another may be meant then. But never one of another
-    user: what a process is called is its own choice, and its number may pass to another."""
+    """Finds the process that fits the options, as often as it is asked: the process may end, and then another may be chosen. But never one of another
+    user: a process chooses its own name, and its number may pass to another."""
 
     def __init__(self, options):
         self.options, self.user = options, options.user
@@ -114,7 +114,7 @@ class Finder:
             self.user = os.geteuid()
 
     def chosen(self):
-        """The number of the process that is meant."""
+        """Returns the number of the process that fits."""
         if self.options.pid:
             return self.options.pid
         return the_only(self.user) if self.options.name is None else by_name(self.options.name, self.user)
@@ -127,7 +127,7 @@ class Finder:
     def target(self):
         if getattr(self.options, "core", None):
             return Core(self.options.core, self.options.binaries)
-        return within("looking for the process", self.process)
+        return within("searching the process", self.process)
 
     def open(self):
         return Watch(self.target())

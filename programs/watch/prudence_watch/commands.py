@@ -12,7 +12,7 @@ LATENT_SHOWN, LIVE_SHOWN = 5, 3
 
 
 def table(head, rows):
-    """Lines of columns: the first to the left, the others to the right."""
+    """Lines of columns: the first is aligned at its start, the others at their end."""
     rows = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
@@ -103,13 +103,13 @@ def duration(seconds):
 
 def readers(watch):
     """The threads that are inside a read-side critical section, of every domain."""
-    yield from table(("domain", "thread", "name", "nesting", "grace periods begun", "in the way"),
+    yield from table(("domain", "thread", "name", "nesting", "grace periods begun", "blocking for"),
                      ((domain.text("name"), reader["thread"], reader["thread_name"] or "-", reader["nesting"], reader["grace_periods_begun"],
                        duration(reader["inside_seconds"]) if reader["inside_seconds"] else "-") for domain, reader in inside(watch)))
 
 
 def domains(watch):
-    """All domains, with what they have counted."""
+    """Lists all domains with their counters."""
     for copy, title in titled(watch, "domains"):
         yield from title
         names = list(copy.layout.counters_of("domain"))
@@ -161,7 +161,7 @@ def reader_of(copy, domain):
     text = f"thread '{reader['thread_name'] or '?'}' (tid {reader['thread']}) is inside a read-side critical section"
     if member.text("name") != domain.text("name"):
         text += f" of '{member.text('name')}'"
-    return text + (f", in the way for {duration(reader['inside_seconds'])}" if reader["inside_seconds"] else "")
+    return text + (f", blocking for {duration(reader['inside_seconds'])}" if reader["inside_seconds"] else "")
 
 
 def holders(watch, figure, shown):
@@ -193,5 +193,5 @@ def dump(watch):
 
 
 def shown(lines):
-    """Lines without what a terminal would obey."""
+    """Returns the lines without the codes that a terminal would obey."""
     return (printable(line) for line in lines)

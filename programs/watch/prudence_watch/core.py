@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A core file: what a process had in memory when it crashed, or when a debugger wrote it down.
+"""A core file: the memory of a process when it crashed, or when a debugger wrote it down.
 
-Pages of files that the process had not changed are mostly left out of it. They are read from the files that the core file names, if these
+Pages of files that the process had not changed are mostly not in it. They are read from the files that the core file names, if these
 are the ones: the page that begins a file is in the core file, and is compared.
 """
 

@@ -124,7 +124,7 @@ class Elf:
         return None if address is None else self.function_of(address)
 
     def function_of(self, address):
-        """A function of no size is one of assembler, whose end is not told."""
+        """A function of no size is one of assembler, whose end is unknown."""
         at = bisect.bisect_right(self.starts, address) - 1
         if at < 0 or (self.sizes[at] and address >= self.starts[at] + self.sizes[at]):
             return None

@@ -2,12 +2,12 @@
 """A sample: all figures of a process, read from its memory while it runs.
 
 Each figure is right, because it is one aligned word, or a sum of such words of different CPUs and nodes. The words of a sum are of
-moments near each other, so sums of a busy cache may differ by what happened in between (some microseconds), and figures that follow
-from several sums (what is live) as well. They are what prudence_cache_stats() in the process would give, which adds up
+moments near each other, so sums of a busy cache may differ by events in between (some microseconds), and figures that follow
+from several sums (such as live objects) as well. They are the figures that prudence_cache_stats() in the process would give, which adds up
 in the same way (src/core/slab/stats.c, src/core/process/stats.c).
 
 Caches and domains may be destroyed while they are read. A link of a list is therefore read again until it leads back to where it
-came from and numbers grow; what is not on its list any more when its figures have been read is left out.
+came from and numbers grow; a structure that is no longer on its list when its figures have been read is skipped.
 """
 
 import functools
@@ -23,11 +23,11 @@ MASK = (1 << 64) - 1
 REASON = 64  # bytes of why there are no sequences
 CHANGING_SECONDS = 1.0  # without anything new of a list
 
-# What is constant while a structure is on its list, and leads to what its figures are read from.
+# Fields that are constant while a structure is on its list, and lead to its figures.
 MADE_OF = {"prudence_cache": ("number", "name", "body", "percpu", "domain", "object_size"),
            "prudence_domain": ("generation", "name", "scheme", "kind")}
 
-LISTS = {"prudence_cache": "caches", "prudence_domain": "domains"}  # what bounds.PER_SAMPLE calls those on the lists
+LISTS = {"prudence_cache": "caches", "prudence_domain": "domains"}  # the names in bounds.PER_SAMPLE
 
 # Counters that the tools show or calculate with; they show others, too, as the process names them.
 NEEDED = ("cache.refills", "cache.flushes", "cache.grows", "cache.shrinks", "cache.merges", "cache.hits_after_merge",
@@ -45,7 +45,7 @@ def beside(figures, counts):
 
 
 class Copy:
-    """One copy of the library in the process."""
+    """A copy of the library in the process."""
 
     def __init__(self, target, layout):
         self.target, self.memory, self.layout = target, target.memory, layout
@@ -69,7 +69,7 @@ class Copy:
         """A variable of 32 bits that counts something."""
         value = self.memory.number(self.layout.address(name), 4)
         if not 0 < value <= most:
-            raise WatchError(f"it has {value} {name}, and there are {most} at the most")
+            raise WatchError(f"it claims {value} {name}; the limit is {most}")
         return value
 
     @property
@@ -94,7 +94,7 @@ class Copy:
 
     def walk(self, head, structure, number, found, both_ways=True):
         """Adds to `found` (address, record) of each structure on a list that comes after the last one there. `number` grows along the
-        list, and each structure takes a read, so it ends. ValueError: the list changed meanwhile."""
+        list, and each structure takes a read, so it ends. ValueError: the list changed during the walk."""
         link = self.layout.offset(f"{structure}.link")
         before, last = (found[-1][0] + link, found[-1][1][number]) if found else (head, 0)
         item = self.memory.word(before + self.layout.offset("list.next"))
@@ -132,7 +132,7 @@ class Copy:
             raise WatchError(f"{structure}: the list changes faster than it can be read, or is damaged") from None
 
     def is_listed(self, address, structure, record):
-        """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far. What makes it up
+        """Whether the structure that was `record` is on its list still: then none of its memory has been returned so far. The record
         is compared last: the memory may have become another one's, which is on the list at the same place, before or while
         it was read."""
         link = self.layout.offset(f"{structure}.link")
@@ -179,7 +179,7 @@ class Copy:
         return beside(self.figures_of(cache, body, cold, domain.text("name"), sums, counts), counts)
 
     def count(self, counts, structure, values):
-        """Adds what a structure has of each counter."""
+        """Adds a structure's value of each counter."""
         for figure, member in self.counted.get(structure, ()):
             counts[figure] += values[member]
 
@@ -375,12 +375,12 @@ class Watch:
         self.ended_before = None
 
     def counters(self, group):
-        """{figure: what it says} of all copies."""
+        """Returns {figure: value} of all copies."""
         return {figure: counter.meaning for layout in self.process.copies for figure, counter in layout.counters_of(group).items()}
 
     def sample(self):
-        """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more. WatchError: what it says of
-        itself cannot be so."""
+        """Returns everything, as types of JSON. Ended: the process has, or does not want to be watched any more. WatchError: its data about
+        itself cannot be true."""
         return self.within_bounds(self.sample_now)
 
     def within_bounds(self, look, seconds=None):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Single objects and slabs: what an address is, where deferred objects wait, and all slabs of a cache. Read from memory alone.
+"""Single objects and slabs: the object at an address, where deferred objects wait, and all slabs of a cache. Read from memory alone.
 
-What a running process changes at that moment may be shown as it is half way. Memory may be damaged, and a core file may be anyone's: each
+Data that a running process changes at that moment may be shown half changed. Memory may be damaged, and a core file may be anyone's: each
 structure takes a read, of which there is a bound; circles end, and counts and sizes that cannot be are errors.
 """
 
@@ -14,9 +14,9 @@ OBJECTS = ("free", "waiting", "next")  # the bitmaps of a slab, in their order
 
 
 def bounded(value, most, what):
-    """A number that the process tells."""
+    """Checks a number of the process."""
     if not 0 <= value <= most:
-        raise WatchError(f"{what}: {value}, and there are {most} at the most. The process's memory is damaged")
+        raise WatchError(f"{what}: {value}; the limit is {most}. The process's memory is damaged")
     return value
 
 
@@ -199,7 +199,7 @@ class Heap:
         return None
 
     def object_bytes(self, slab, cache):
-        """From one object to the next. Of a large block what its user has: the rest of its pages are margins, which are closed."""
+        """From one object to the next. Of a large block it yields the user's part: the rest of its pages are margins, which are closed."""
         if cache["percpu"]:
             return self.body_of(cache)["stride"]
         return slab["bytes"] - (slab["base"] - slab["pages"] + slab["margin_pages"] * self.layout.number("margin_unit"))
@@ -266,7 +266,7 @@ class Heap:
     # ------------------------------------------------------------------------------------------------ latent
 
     def latent(self, cache):
-        """Lines: where deferred objects are, and what they wait for."""
+        """Returns lines: where deferred objects are, and their grace periods."""
         domain = self.domain_of(cache)
         yield f"cache '{cache.text('name')}', domain '{domain.text('name')}'"
 

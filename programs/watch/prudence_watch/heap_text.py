@@ -18,7 +18,7 @@ def addresses(site):
 
 
 def converted(profile, role):
-    """The lines for one role. `heapprofile` says that the figures are not to be scaled: they count what was not sampled, too."""
+    """The lines for one role. `heapprofile` says that the figures are not to be scaled: they count objects that were not sampled, too."""
     sites = [site for site in profile.sites if site.role == role]
     yield f"heap profile: {counts(sites)} @ heapprofile"
     for site in sites:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""prudence-inspect: what a process or a core file has, read from its memory."""
+"""prudence-inspect: shows the memory of a process or a core file."""
 
 import argparse
 import re
@@ -51,14 +51,14 @@ def parser():
 
     add("dump", lambda watch, _: commands.dump(watch), "print a summary: which caches hold memory, and which reader keeps it")
     add("caches", lambda watch, _: commands.caches(watch), "list all caches, with their live, cached and latent objects")
-    for name, run, says in (("counters", commands.counters, "list what a cache, or each one, has counted"),
+    for name, run, says in (("counters", commands.counters, "list the counters of a cache, or of each one"),
                             ("latent", commands.latent, "show where deferred objects are, and what they wait for"),
                             ("walk", commands.walk, "list each slab of a cache, or of all caches, with its objects")):
         add(name, lambda watch, options, run=run: run(watch, options.cache), says).add_argument("cache", nargs="?", metavar="CACHE")
-    add("domains", lambda watch, _: commands.domains(watch), "list all domains, with what they have counted")
+    add("domains", lambda watch, _: commands.domains(watch), "list all domains with their counters")
     add("readers", lambda watch, _: commands.readers(watch), "list the threads that are inside a read-side critical section")
     add("whois", lambda watch, options: commands.whois(watch, options.address),
-        "say what an address is: its cache, slab and object, and where that object is").add_argument("address", type=address, metavar="ADDRESS")
+        "explain an address: its cache, slab and object, and where that object is").add_argument("address", type=address, metavar="ADDRESS")
     add("profile", lambda watch, options: write_profile(watch, options.file),
         "write the heap profile for prudence-profile").add_argument("file", metavar="FILE")
     one = add("set", lambda watch, options: set_option(watch, options.option, options.value, options.wait), "set an option of the running process")

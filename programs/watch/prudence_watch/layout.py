@@ -20,14 +20,14 @@ NUMBERS = {"percpu_stride": (1, bounds.STRUCTURE), "stack_count_bits": (1, 63), 
            "requests": (1, bounds.REQUESTS)}
 
 
-# Not a suffix that metrics have, nor the beginning of what else is named.
+# Not a suffix that metrics have, nor the beginning of other names.
 COUNTER = r"(?!.*_(total|created|info)$)(?!(cache|domain|process)_|(up|process)$)[a-z][a-z0-9_]*"
 # The places that a counter may be the sum of, by the group of figures that it belongs to: members, or variables of the process.
 PLACES = {"cache": r"(cpu_cache|slab_node)\.counts\.\w+|cache_body\.\w+", "domain": r"prudence_domain\.\w+", "process": r"\w+"}
 
 
 class Counter:
-    """A figure that only grows: where it stands, and what it says."""
+    """A figure that only grows: its place and its meaning."""
 
     def __init__(self, group, name, places, meaning):
         if group not in PLACES or not re.fullmatch(COUNTER, name):
@@ -55,7 +55,7 @@ def rows_of(memory, address):
     for at, (kind, form) in enumerate(KINDS.items()):
         first, count, size = places[3 * at:3 * at + 3]
         if count > bounds.ROWS or not form.size <= size <= bounds.ROW:
-            raise WatchError(f"the table of its figures has {count} rows of {size} bytes for each {kind}, or says so")
+            raise WatchError(f"the table of its figures claims {count} rows of {size} bytes for each {kind}")
         data = memory.read(first, count * size) if count else b""
         for start in range(0, len(data), size):
             rows.append((kind, *(text_of(value) if isinstance(value, bytes) else value for value in form.unpack_from(data, start))))
@@ -63,7 +63,7 @@ def rows_of(memory, address):
 
 
 class Layout:
-    """A table, read: numbers, addresses, members of structures, and counters. Each is looked up by a function, which says what is missing.
+    """A table, read: numbers, addresses, members of structures, and counters. Each is looked up by a function, which names a missing one.
 
     version: of the library; rows: as rows_of() has them; place: the table's own address."""
 
@@ -106,7 +106,7 @@ class Layout:
         return value
 
     def _check_members(self):
-        """Each lies in its structure, whose size is told where structures are read as a whole."""
+        """Checks that each lies in its structure, whose size is given where structures are read as a whole."""
         for name, (offset, size) in self.members.items():
             _, most = self.members.get(name.partition(".")[0], (0, bounds.STRUCTURE))
             if offset + size > most:
@@ -141,7 +141,7 @@ class Layout:
         """Returns the begin and the end of a member, which has at most this number of bytes. A number has 8."""
         offset, size = self._known(self.members, name)
         if size > most:
-            raise WatchError(f"the table of its figures has {size} bytes for '{name}', which has {most} at the most")
+            raise WatchError(f"the table of its figures has {size} bytes for '{name}', whose limit is {most}")
         return offset, offset + size
 
     def unpacker(self, structure, names, room):

@@ -29,7 +29,7 @@ class Memory:
         parts = []
         self.budget.spend("reads of its memory")
         if size > bounds.READ:
-            raise WatchError(f"it has a structure of {size} bytes, or says so, and {bounds.READ} are the most")
+            raise WatchError(f"it claims a structure of {size} bytes; the limit is {bounds.READ}")
         if not 0 <= address <= bounds.ADDRESS - size:
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
         while size:

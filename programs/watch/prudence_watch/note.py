@@ -101,7 +101,7 @@ def tables(memory, starts):
     """The address of each copy's table; starts: of each mapping of a file's first page. Two notes of one copy lead to one table."""
     found = dict.fromkeys(table for table in (table_in(memory, start) for start in starts) if table is not None)
     if len(found) > bounds.COPIES:
-        raise WatchError(f"it has more than {bounds.COPIES} copies of the library, or says so")
+        raise WatchError(f"it claims more copies of the library than the limit, {bounds.COPIES}")
     return list(found)
 
 

@@ -19,7 +19,7 @@ from . import bounds
 from .errors import Ended, WatchError
 from .text import printable
 
-# What a metric is named, which figure it is, and what that says. Counters that the process names itself come after these, each named
+# The name of a metric, its figure, and its help text. Counters that the process names itself come after these, each named
 # like its figure.
 OF_PROCESS = (
     ("resident_bytes", "bytes_resident", "Memory of the process that is resident, as the system knows it."),
@@ -55,7 +55,7 @@ COUNTERS_OF_CACHE = (
 OF_DOMAIN = (
     ("readers", "readers", "Threads that read in the domain."),
     ("readers_inside", "readers_inside", "Threads that are inside a section."),
-    ("longest_inside_seconds", "longest_inside_seconds", "How long a reader has been in the way of a grace period; the longest of all."),
+    ("longest_inside_seconds", "longest_inside_seconds", "The longest time that a reader has blocked a grace period."),
     ("callback_bytes", "bytes_called", "Objects whose callbacks wait."))
 
 
@@ -103,7 +103,7 @@ def metrics_of(sample, counters):
 
 
 class Collector:
-    """Takes a sample each time that it is asked. If the process has ended, looks for the one that is meant now."""
+    """Takes a sample each time that it is asked. If the process has ended, searches for the one that fits now."""
 
     def __init__(self, watch, find, report):
         self.watch, self.find, self.report, self.told = watch, find, report, ""
@@ -192,7 +192,7 @@ class Threads(socketserver.ThreadingMixIn):
 class TcpServer(Threads, http.server.HTTPServer):
 
     def server_bind(self):
-        """Without a look at the name of the machine."""
+        """Serves without a query of the machine's name."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
 
@@ -213,7 +213,7 @@ class UnixServer(Threads, socketserver.UnixStreamServer):
 
 
 def remove_stale(path):
-    """A socket that nobody listens at."""
+    """Makes the socket, after a check that no process listens at the path."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             raise WatchError(f"'{path}' is there, and no socket")
@@ -223,12 +223,12 @@ def remove_stale(path):
         one.setblocking(False)
         try:
             one.connect(path)
-        except BlockingIOError:  # whoever listens there has a queue that is full
-            raise WatchError(f"somebody listens at '{path}' already") from None
+        except BlockingIOError:  # the process that listens there has a full queue
+            raise WatchError(f"'{path}' is already in use") from None
         except ConnectionRefusedError:
             os.unlink(path)
         else:
-            raise WatchError(f"somebody listens at '{path}' already")
+            raise WatchError(f"'{path}' is already in use")
 
 
 def address_of(text):
@@ -242,7 +242,7 @@ def address_of(text):
 
 
 def serve(address, collector, ready):
-    """Until it is interrupted. ready: is told where."""
+    """Serves until it is interrupted. Calls `ready` with the address."""
     registry = CollectorRegistry()
     registry.register(collector)
     is_path = isinstance(address, str)

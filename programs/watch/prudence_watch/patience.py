@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Work that a process which is watched could keep from ending.
 
-A read of another process's memory may wait for what that process decides: its pages can come from a file system of its own
-(FUSE). No signal but SIGKILL ends such a wait. So a thread does the work, and is left alone when its
+A read of another process's memory may wait for that process: its pages can come from a file system of its own
+(FUSE). No signal but SIGKILL ends such a wait. So a thread does the work, and is abandoned when its
 time is over. The threads are daemons: Python's end does not wait for them.
 """
 
@@ -11,11 +11,11 @@ import threading
 from . import bounds
 from .errors import WatchError
 
-stuck = None  # the thread that was left alone last. There is one at the most, or a hostile process would get one for each sample
+stuck = None  # the thread that was abandoned last. There is one at most, or a hostile process would get one for each sample
 
 
 def within(what, work, seconds=None):
-    """What work() returns or raises. WatchError: it takes more than that time (bounds.SECONDS), or that before it still does."""
+    """Returns or raises the result of work(). WatchError: it takes more than that time (bounds.SECONDS), or that before it still does."""
     global stuck
     seconds = bounds.SECONDS if seconds is None else seconds
     answer, error = [], []
@@ -33,7 +33,7 @@ def within(what, work, seconds=None):
     worker.join(seconds + 0.5)  # a budget ends what does not wait before that, with a better message
     if worker.is_alive():
         stuck = worker
-        raise WatchError(f"{what}: the process lets nobody read its memory within {seconds:g} s (it may serve that memory itself)")
+        raise WatchError(f"{what}: the memory of the process could not be read within {seconds:g} s (it may serve that memory itself)")
     if error:
         raise error[0]
     return answer[0]

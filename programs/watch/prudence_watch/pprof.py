@@ -14,7 +14,7 @@ INT, UNSIGNED, TEXT, MESSAGE = (descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
                                 descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
                                 descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE)
 PACKAGE = "perftools.profiles"
-# Of those that are written: number, name, type (or the message's name), and whether there may be many.
+# The fields that are written: number, name, type (or the message's name), and whether there may be many.
 MESSAGES = {
     "ValueType": [(1, "type", INT, False), (2, "unit", INT, False)],
     "Label": [(1, "key", INT, False), (2, "str", INT, False)],
@@ -28,7 +28,7 @@ MESSAGES = {
                 (11, "period_type", "ValueType", False), (12, "period", INT, False), (13, "comment", INT, True),
                 (14, "default_sample_type", INT, False)],
 }
-# Name, unit, and what it is of a site of that role.
+# Name, unit, and the value of a site of that role.
 VALUES = [
     ("inuse_objects", "count", "allocates", lambda site: site.objects_now),
     ("inuse_space", "bytes", "allocates", lambda site: site.bytes_now),

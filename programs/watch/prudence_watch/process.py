@@ -5,7 +5,7 @@ Memory is read through /proc/PID/mem, opened for reading once. The descriptor be
 ends, or another takes its place (exec), or another process gets its number, reads give nothing more. So a watcher never
 takes another process for its own.
 
-Any process may call itself as it likes, so one is looked for by its name among those of one user alone.
+Any process may call itself as it likes, so one is searched for by its name among those of one user alone.
 """
 
 import os
@@ -51,7 +51,7 @@ def names_of(pid):
 
 
 def uid_of(pid):
-    """The user whose program it runs, with this user's rights alone: a setuid program has another effective user, who alone could be told of
+    """The user whose program it runs, with this user's rights alone: a setuid program has another effective user, who alone could read
     its folder in /proc."""
     try:
         for line in (PROC / str(pid) / "status").read_text(errors="replace").splitlines():

@@ -14,7 +14,7 @@ from .since import Growth, growth
 from .source import set_encoding, write
 from .symbols import Frame
 
-# What is listed: a site's role, its objects and bytes, and the words for both.
+# The lists: a site's role, its objects and bytes, and the words for both.
 VIEWS = {
     "in-use": ("allocates", "objects_now", "bytes_now", "in use, by the calls that allocated them"),
     "allocated": ("allocates", "objects_ever", "bytes_ever", "ever allocated, by the calls that did"),
@@ -43,7 +43,7 @@ def head(profile, sites, view):
     _, objects, size, words = VIEWS[view]
     grew = isinstance(profile, Growth)
     lines = [f"process {profile.pid} ({profile.program}), prudence {profile.version}, "
-             f"one sample in {text.of_bytes(profile.rate)}" + (f"; what grew in {text.of_seconds(profile.seconds)}" if grew else ""),
+             f"one sample in {text.of_bytes(profile.rate)}" + (f"; growth in {text.of_seconds(profile.seconds)}" if grew else ""),
              f"{text.of_bytes(sum(getattr(site, size) for site in sites))}{' more' if grew else ''} in "
              f"{sum(getattr(site, objects) for site in sites):.0f} objects {words}"]
     if profile.dropped:
@@ -58,7 +58,7 @@ def sites_of(profile, view):
 
 
 def kept(site):
-    """Of the objects that were allocated since the first profile, as many are there more than at that time."""
+    """Returns the share of the objects allocated since the first profile by which their number has grown."""
     return site.objects_now / site.objects_ever if site.objects_ever > 0 else None
 
 
@@ -84,7 +84,7 @@ def leaks(profile, count):
     for site in sites[:count]:
         each = f", {site.bytes_now / site.objects_now:.0f} bytes each" if site.objects_now else ""
         if isinstance(profile, Growth):
-            each += f", {text.of_share(kept(site))} % of those allocated meanwhile"
+            each += f", {text.of_share(kept(site))} % of those allocated in that time"
         lines += ["", f"{text.of_bytes(site.bytes_now)} in {site.objects_now:.0f} objects of cache '{site.cache}'{each}, allocated by:"]
         lines += [f"    {frame}" for frame in calls_of(profile, files, site, None)]
     return lines
@@ -124,7 +124,7 @@ def in_lines(lines):
     return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
 
 
-# What --format names: the bytes of a file with a view of a profile.
+# Functions by the name in --format: each makes the bytes of a file with a view of a profile.
 FORMATS = {
     "pprof": for_pprof,
     "folded": lambda profile, view: in_lines(folded(profile, view)),
@@ -135,7 +135,7 @@ FORMATS = {
 def arguments(words):
     parser = Parser(
         prog="prudence-profile", description="Shows a heap profile that a program wrote (option profile), or turns it "
-        "into what other tools read. Figures are estimates from samples.")
+        "into a format of other tools. Figures are estimates from samples.")
     version.add_option(parser)
     parser.add_argument("file", help="a profile that prudence_profile_dump or the option profile_file wrote")
     parser.add_argument("--since", metavar="FIRST", help="show growth since FIRST, an earlier profile of the process, or one of another run")

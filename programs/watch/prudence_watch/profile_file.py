@@ -114,7 +114,7 @@ def in_objects(site, unit):
 
 
 def merged(sites):
-    """Two threads may have made the same site at the same time. By text, whose hashes nobody can choose: of numbers one could make all
+    """Two threads may have made the same site at the same time. Sorts by text, whose hashes no program can choose: of numbers one could make all
     the same, and each site be compared with all others."""
     sums = {}
     for site in sites:

@@ -27,7 +27,7 @@ def key_of(cache):
 
 
 class GracePeriods:
-    """How long the default domain's grace periods take, without a look at a clock by the process: by Little's law the mean number
+    """How long the default domain's grace periods take, without a clock read by the process: by Little's law the mean number
     that is under way at a time is their rate times their mean length."""
 
     def __init__(self):
@@ -55,7 +55,7 @@ class History:
         self.values, self.of_all = {}, {name: deque(maxlen=KEPT) for name in SHOWN}
 
     def add(self, sample):
-        """Adds what happened since the sample before: `per_second` and `hit_rate`, of all and of each cache."""
+        """Adds the changes since the sample before: `per_second` and `hit_rate`, of all and of each cache."""
         before, self.before = self.before, sample
         seconds = sample["seconds"] - before["seconds"] if before else 0
         caches_before = {key_of(cache): cache for cache in before["caches"]} if before else {}

@@ -8,7 +8,7 @@ from .text import fit, of_bytes, of_count, of_seconds, of_share, printable, spar
 
 NORMAL, BOLD, HEAD, WARNING = "normal", "bold", "head", "warning"  # how a line is shown
 READERS_SHOWN = 3
-SLOW_READER = 0.1  # seconds in the way, from which on it is worth a line
+SLOW_READER = 0.1  # seconds of blocking, from which on it is worth a line
 SPARK, SPARK_MOST = 8, 30
 LEFT_OUT = ("cached", "fragmentation", "slabs", "hits", "size")  # columns that a narrow terminal does without, in this order
 
@@ -19,8 +19,8 @@ class Column:
     name: str  # --sort
     title: str
     width: int
-    value: object  # of a cache: what it is sorted by
-    shown: object  # ... and what stands there
+    value: object  # of a cache: the value to sort by
+    shown: object  # ... and the text that stands there
 
 
 def rate(name):
@@ -100,7 +100,7 @@ def grace_period_line(sample):
 
 
 def readers_in_the_way(sample):
-    """(domain, reader), the one that has been in the way longest first."""
+    """Returns (domain, reader), the one that has blocked longest first."""
     inside = [(domain, reader) for domain in sample["domains"] for reader in domain["threads_inside"]
               if reader["inside_seconds"] >= SLOW_READER]
     return sorted(inside, key=lambda one: -one[1]["inside_seconds"])
@@ -109,8 +109,8 @@ def readers_in_the_way(sample):
 def reader_lines(sample):
     inside = readers_in_the_way(sample)
     for domain, reader in inside[:READERS_SHOWN]:
-        yield WARNING, (f"in the way: thread '{reader['thread_name']}' (tid {reader['thread']}) is inside a section of domain "
-                        f"'{domain['name']}', in the way for {of_seconds(reader['inside_seconds'])}, "
+        yield WARNING, (f"blocking: thread '{reader['thread_name']}' (tid {reader['thread']}) is inside a section of domain "
+                        f"'{domain['name']}', blocking for {of_seconds(reader['inside_seconds'])}, "
                         f"{reader['grace_periods_begun']} grace periods begun since")
     if len(inside) > READERS_SHOWN:
         yield WARNING, f"            and {len(inside) - READERS_SHOWN} more"

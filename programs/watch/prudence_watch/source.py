@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Samples of a process, one after the other, each with what happened since the one before."""
+"""Samples of a process, one after the other, each with the changes since the one before."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import time
 from .errors import WatchError
 from .rates import GracePeriods, History
 
-LOOK = 0.05  # seconds between looks at grace periods
+LOOK = 0.05  # seconds between checks of grace periods
 
 
 class Source:
@@ -59,7 +59,7 @@ def write(line):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left, or Python's end complains
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for buffered output, or Python's end complains
         if isinstance(error, BrokenPipeError):
             raise
         raise WatchError(f"standard output cannot be written: {error.strerror}") from None

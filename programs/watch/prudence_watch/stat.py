@@ -28,7 +28,7 @@ def print_samples(source, options):
         write(text.csv_head())
     due, left = time.monotonic(), options.count
     while True:
-        due += options.interval  # what a sample takes does not add up
+        due += options.interval  # the time of samples does not add up
         sample = source.sample_after(max(0, due - time.monotonic()))
         for line in text.csv_lines(sample) if options.csv else (text.json_line(sample),):
             write(line)
@@ -58,13 +58,13 @@ def parser():
         epilog=EXAMPLE)
     version.add_option(made)
     choose.add_options(made, 1.0)
-    made.add_argument("--count", type=choose.count, metavar="N", help="end after so many samples")
+    made.add_argument("--count", type=choose.count, metavar="N", help="stop after N samples")
     form = made.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print samples as JSON, one a line (default)")
     form.add_argument("--csv", action="store_true", help="print samples as CSV, one line a cache")
     form.add_argument("--listen", metavar="ADDRESS",
                       help="serve OpenMetrics at a port of this machine (9464, 127.0.0.1:9464, [::1]:9464) or at a UNIX socket "
-                      "(unix:/path), a sample each time that somebody asks")
+                      "(unix:/path), a sample for each request")
     return made
 
 

@@ -2,7 +2,7 @@
 """prudence-symbolize: a filter that adds functions, files and lines to the calls in reports and dumps.
 
 A call is a line as the library and the sanitizers write it, "#2 0x7f12 in function+0x4 (/a/program+0x12f)", wherever it begins in the line: a log
-puts the time and the program before it. The place in the file tells the call also on another machine, and after the process's end.
+puts the time and the program before it. The place in the file identifies the call also on another machine, and after the process's end.
 """
 
 import os
@@ -79,7 +79,7 @@ def parser():
         description="Copies standard input, and names function, file and line of each call in it: reports and dumps of Prudence, "
         "and of the sanitizers. Functions that the compiler inlined get a line of their own.")
     version.add_option(made)
-    made.add_argument("--binaries", metavar="FOLDER", help="where the programs and libraries of a report from another machine are: by their "
+    made.add_argument("--binaries", metavar="FOLDER", help="folder with the programs and libraries of a report from another machine: by their "
                       "whole path, or all in this folder")
     return made
 

@@ -3,7 +3,7 @@
 information, also where it is separate (/usr/lib/debug, .gnu_debuglink).
 
 addr2line was not written for files that are made to harm. So only files are given to it that root or the user of the tool owns, in folders
-that one of them owns and nobody else may change. Of other files the names that elf.py finds have to do.
+that one of them owns and no other user may change. For other files the names that elf.py finds have to do.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ import weakref
 from . import bounds
 from .text import printable
 
-END = "0xffffffffffffffff"  # asked for after each address, because nothing else tells that an answer has ended
+END = "0xffffffffffffffff"  # asked for after each address, because nothing else marks the end of an answer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Symbols:
             self.read()
             while (line := self.read()) != END:
                 lines.append(line)
-            self.read(), self.read()  # what it says of END
+            self.read(), self.read()  # the answer for END
         except (EOFError, OSError):
             self.process = None
             return []

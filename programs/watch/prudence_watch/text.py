@@ -49,7 +49,7 @@ def sparkline(values, width, plain=False):
 
 
 def printable(text):
-    """Names come from programs, and a terminal would obey what is not printable. Bytes that are no character are shown in the same way."""
+    """Names come from programs, and a terminal would obey control codes in them. Bytes that are no character are shown in the same way."""
     return "".join(character if character.isprintable() and character != "\ufffd" else "?" for character in text)
 
 
@@ -59,7 +59,7 @@ def columns_of(character):
 
 
 def fit(text, width, left=True):
-    """In exactly so many columns."""
+    """Fills exactly this many columns."""
     shown, used = [], 0
     for character in printable(text):
         character = "?" if unicodedata.combining(character) else character
@@ -72,7 +72,7 @@ def fit(text, width, left=True):
 
 
 def json_line(sample):
-    """RFC 8259: no NaN, and no byte that is not UTF-8. What a terminal would obey stands there as \\u009b and the like."""
+    """RFC 8259: no NaN, and no byte that is not UTF-8. Control codes of terminals are written as \\u009b and the like."""
     line = json.dumps(sample, ensure_ascii=False, allow_nan=False)
     return line if line.isprintable() else "".join(
         character if character.isprintable() else json.dumps(character)[1:-1] for character in line)

@@ -26,7 +26,7 @@ fn block(memory: *mut u8, size: usize) -> Result<NonNull<[u8]>, AllocError> {
     Ok(NonNull::slice_from_raw_parts(memory, size))
 }
 
-/// What blocks of no bytes have for an address.
+/// The address of blocks of no bytes.
 fn empty(layout: Layout) -> *mut u8 {
     ptr::null_mut::<u8>().wrapping_add(layout.align())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Stands in for the library under miri, which cannot call C: the functions that the crate `prudence`
 //! needs, in their simplest form. A grace period is over when no thread is in a section; then the
-//! thread that noticed it frees what was deferred, and cookies from before are over.
+//! thread that noticed it frees deferred objects, and cookies from before are over.
 //!
 //! A header before each block has the layout, and the cache of the object or null.
 
@@ -72,7 +72,7 @@ unsafe fn header(object: *mut c_void) -> Header {
 }
 
 fn enter(domain: usize) {
-    // Under the list's lock, so that nothing is found to have no readers meanwhile.
+    // Under the list's lock, so that no domain is found without readers at this time.
     let _list = DEFERRED.lock().unwrap();
     SECTIONS[domain].fetch_add(1, SeqCst);
 }
@@ -82,8 +82,8 @@ fn leave(domain: usize) {
     free_deferred();
 }
 
-/// Frees what was deferred if the default domain has no section. What is unlinked before no section
-/// begins is in none that begins later.
+/// Frees deferred objects if the default domain has no section. An object unlinked before no
+/// section begins is in none that begins later.
 fn free_deferred() {
     loop {
         let mut list = DEFERRED.lock().unwrap();
@@ -94,7 +94,7 @@ fn free_deferred() {
         ENDING.fetch_add(ready.len(), SeqCst);
         drop(list);
         for Deferred(object) in ready {
-            // SAFETY: it was deferred once, and no reader is left.
+            // SAFETY: it was deferred once, and no reader remains.
             unsafe { prudence_free(object) };
             ENDING.fetch_sub(1, SeqCst);
         }
@@ -174,7 +174,7 @@ extern "C" fn prudence_domain_create(
     _: c_uint,
     _: *const prudence_domain_attr,
 ) -> *mut prudence_domain {
-    ptr::NonNull::<u64>::dangling().as_ptr().cast() // there is one, which nobody looks into
+    ptr::NonNull::<u64>::dangling().as_ptr().cast() // there is one, whose contents no thread reads
 }
 
 #[no_mangle]
@@ -277,7 +277,7 @@ unsafe extern "C" fn prudence_cache_destroy_later(cache: *mut prudence_cache) ->
 #[no_mangle]
 unsafe extern "C" fn prudence_cache_destroy(cache: *mut prudence_cache) -> c_int {
     let cache = cache.cast::<Cache>();
-    // SAFETY: the caller passes a cache that is there, which nobody uses.
+    // SAFETY: the caller passes a cache that is there, which no thread uses.
     unsafe {
         match prudence_barrier() {
             0 if (*cache).live.load(SeqCst) == 0 => drop(Box::from_raw(cache)),

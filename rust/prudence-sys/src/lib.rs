@@ -39,7 +39,7 @@ mod tests {
             // SAFETY: `text` is a string that ends with 0.
             let library =
                 unsafe { (prudence_sizeof(text.as_ptr()), prudence_alignof(text.as_ptr())) };
-            // Structures that only inlined readers look into have no entry in the library's table.
+            // Structures that only inlined readers read have no entry in the library's table.
             if library != (0, 0) {
                 assert_eq!((size, alignment), library, "{name}");
             }

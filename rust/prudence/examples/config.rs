@@ -37,7 +37,7 @@ struct Session {
 fn reopen(sessions: &Cache<Session>, slot: &mut CacheBox<Session>, user: &str) {
     let next = sessions.make(Session { user: user.to_string() });
     let old = std::mem::replace(slot, next);
-    sessions.retire(old); // dropped when its readers have left
+    sessions.retire(old); // dropped when its readers have ended
 }
 
 fn main() -> io::Result<()> {

@@ -26,7 +26,7 @@ fn raise_prices(hazard: &mut HazardPointer) {
             of: prices.of.iter().map(|price| price + 1).collect(),
         });
         if PRICES.compare_exchange(current, next).is_ok() {
-            return; // the table before is dropped when nobody names it
+            return; // the table before is dropped when no hazard pointer names it
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A cache of a type with drop glue has a destructor in C, so retired values need neither a callback
 //! nor a word of their own. A value that its owner drops or takes out is finished in Rust; then the
-//! destructor must pass over its memory. [`FINISHED`] tells it so.
+//! destructor must pass over its memory. [`FINISHED`] marks such memory.
 
 use crate::epoch::{Pointer, Shared};
 use crate::garbage;
@@ -29,7 +29,7 @@ thread_local! {
 ///
 /// # Safety
 ///
-/// `memory` is an object of a [`Cache<T>`], which nobody else has.
+/// `memory` is an object of a [`Cache<T>`], which no other code has.
 unsafe fn free_finished<T>(memory: *mut T) {
     let memory = memory.cast();
     if !mem::needs_drop::<T>() {
@@ -37,7 +37,7 @@ unsafe fn free_finished<T>(memory: *mut T) {
         return unsafe { sys::prudence_free(memory) };
     }
     FINISHED.with(|finished| {
-        // A destructor that the library calls meanwhile may free other objects.
+        // A destructor that the library calls here may free other objects.
         let outer = finished.replace(memory);
         // SAFETY: as the caller promises.
         unsafe { sys::prudence_free(memory) };
@@ -48,7 +48,7 @@ unsafe fn free_finished<T>(memory: *mut T) {
 /// The destructor of a cache.
 unsafe extern "C" fn destroy<T>(memory: *mut c_void, _: *mut c_void) {
     if FINISHED.with(Cell::get) != memory {
-        // SAFETY: the library calls this once for each value that was freed or deferred, when nobody
+        // SAFETY: the library calls this once for each value that was freed or deferred, when no thread
         // else has it.
         garbage::contain(|| unsafe { ptr::drop_in_place(memory.cast::<T>()) });
     }
@@ -67,7 +67,7 @@ unsafe extern "C" fn destroy<T>(memory: *mut c_void, _: *mut c_void) {
 /// let mut one = numbers.make(1);
 /// *one += 1;
 /// assert_eq!(*one, 2);
-/// numbers.retire(one); // freed when its readers have left
+/// numbers.retire(one); // freed when its readers have ended
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Cache<T> {
@@ -143,8 +143,9 @@ impl<T> Cache<T> {
     /// needs no memory. The value may come from another cache.
     ///
     /// A thread of the library drops the value, or [`make`](Cache::make), which drops up to 32 values
-    /// before it uses their memory again, or a thread that waits for the cache. So a drop must not want what the
-    /// callers of these hold, such as a lock. A drop that panics is reported and ends alone.
+    /// before it uses their memory again, or a thread that waits for the cache. So a drop must not
+    /// need what the callers of these hold, such as a lock. A drop that panics is reported and ends
+    /// alone.
     ///
     /// ```compile_fail
     /// // A value that stays in its thread is not retired.
@@ -199,7 +200,7 @@ impl<T> Cache<T> {
     /// The cache, as usable as before, with `EBUSY` while values are live, or `EDEADLK` as for
     /// [`barrier`](Cache::barrier).
     pub fn destroy(self) -> Result<(), (Cache<T>, io::Error)> {
-        // SAFETY: nobody else has the cache.
+        // SAFETY: no other code has the cache.
         match wait::check(unsafe { sys::prudence_cache_destroy(self.raw.as_ptr()) }) {
             Ok(()) => {
                 mem::forget(self);
@@ -218,7 +219,7 @@ impl<T> Cache<T> {
 
 impl<T> Drop for Cache<T> {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the cache. If values are live, the library keeps it.
+        // SAFETY: no other code has the cache. If values are live, the library keeps it.
         unsafe { sys::prudence_cache_destroy_later(self.raw.as_ptr()) };
     }
 }
@@ -271,7 +272,7 @@ impl<T> Pointer<T> for CacheBox<T> {
 
     #[inline]
     unsafe fn from_ptr(pointer: *mut T) -> CacheBox<T> {
-        // SAFETY: the caller passes what `into_ptr` returned.
+        // SAFETY: the caller passes a result of `into_ptr`.
         let object = unsafe { NonNull::new_unchecked(pointer) };
         CacheBox { object, owns: PhantomData }
     }

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What `prudence_malloc` aligns every object to.
+/// The alignment of every object of `prudence_malloc`.
 const ALIGNED: usize = 16;
 
 /// A global allocator. [`global_allocator!`](crate::global_allocator) installs it, or
@@ -32,7 +32,7 @@ pub(crate) fn allocate(layout: Layout) -> *mut u8 {
     }
 }
 
-// SAFETY: the library returns memory that nobody else uses until it is freed, of at least the size
+// SAFETY: the library returns memory that no other thread uses until it is freed, of at least the size
 // and the alignment asked for, or null; prudence_realloc and prudence_aligned_realloc keep the
 // contents, and leave the old block if they return null. Nothing unwinds.
 unsafe impl GlobalAlloc for Prudence {
@@ -74,7 +74,7 @@ unsafe impl GlobalAlloc for Prudence {
     }
 }
 
-/// Whether `dealloc` of this program's global allocator does nothing but `prudence_free`.
+/// Returns whether `dealloc` of this program's global allocator does nothing but `prudence_free`.
 static PLAIN: AtomicBool = AtomicBool::new(false);
 
 /// Called by [`global_allocator!`](crate::global_allocator) before `main`.

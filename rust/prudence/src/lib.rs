@@ -2,10 +2,10 @@
 //! Prudence for Rust: deferred frees that the allocator knows and bounds.
 //!
 //! A writer unlinks an object that readers may still use, and defers it. The allocator keeps the
-//! object, hidden and unwritten, until every reader that could hold it has left, and then hands its
-//! memory out again. There is no queue of garbage in the program. While more than `latent_limit`
-//! waits, threads that allocate or defer outside of guards are held back, for as long as that helps.
-//! So allocate before you pin.
+//! object, hidden and unwritten, until every reader that could hold it has ended, and then hands
+//! its memory out again. There is no queue of garbage in the program. While more than
+//! `latent_limit` waits, threads that allocate or defer outside of guards are held back, for as
+//! long as that helps. So allocate before you pin.
 //!
 //! - [`Prudence`] is a global allocator.
 //! - [`Cache`] allocates values of one type, and retires them.
@@ -23,9 +23,9 @@
 //! let current = Atomic::new(1);
 //! let guard = &epoch::pin();
 //! let old = current.swap(Owned::new(2), AcqRel, guard);
-//! // SAFETY: the pointer was loaded under `guard`, and nobody writes to the object.
+//! // SAFETY: the pointer was loaded under `guard`, and no thread writes to the object.
 //! assert_eq!(unsafe { current.load(Acquire, guard).as_ref() }, Some(&2));
-//! // SAFETY: `old` is unlinked, and nobody else defers it.
+//! // SAFETY: `old` is unlinked, and no other thread defers it.
 //! unsafe { guard.defer_destroy(old) };
 //! # let last = current.swap(epoch::Shared::null(), AcqRel, guard);
 //! # // SAFETY: as above.

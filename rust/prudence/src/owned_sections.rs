@@ -22,14 +22,14 @@ pub(crate) fn domain() -> *mut sys::prudence_domain {
     match DOMAIN.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
         Ok(_) => made,
         Err(others) => {
-            // SAFETY: nobody else knows this one.
+            // SAFETY: no other code knows this one.
             unsafe { sys::prudence_domain_destroy(made) };
             others
         }
     }
 }
 
-/// Enters a section, and returns what [`leave`] needs.
+/// Enters a section, and returns the argument of [`leave`].
 pub(crate) fn enter() -> c_int {
     // SAFETY: the domain lasts as long as the process.
     unsafe { sys::prudence_srcu_down_read(domain()) }

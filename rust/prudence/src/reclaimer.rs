@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Drops on a thread of the program's choice.
 //!
-//! When readers have left, a thread that uses [`epoch`](crate::epoch) pushes the value on a stack of its
+//! When readers have ended, a thread that uses [`epoch`](crate::epoch) pushes the value on a stack of its
 //! reclaimer, whose thread drops it in [`Reclaimer::drain`]. The stack is lock-free, and a value has its node from the
 //! start, so the push neither waits nor needs memory. A stack whose reclaimer has ended is closed by
 //! [`CLOSED`]; values that come later are leaked, because no other thread may drop them.
@@ -35,7 +35,7 @@ struct Stack {
 }
 
 impl Stack {
-    /// Pushes a node. Release: the reclaimer's thread sees what readers did.
+    /// Pushes a node. Release: the reclaimer's thread sees all that readers did.
     ///
     /// # Safety
     ///
@@ -61,7 +61,7 @@ impl Stack {
 /// ```
 /// let reclaimer = prudence::Reclaimer::new();
 /// let old = std::rc::Rc::new("stays in this thread");
-/// reclaimer.defer_value(old.clone()); // dropped here, when readers have left
+/// reclaimer.defer_value(old.clone()); // dropped here, when readers have ended
 /// # drop(reclaimer);
 /// # assert_eq!(std::rc::Rc::strong_count(&old), 1);
 /// ```
@@ -93,7 +93,7 @@ impl Reclaimer {
         Reclaimer { home: Home { stack }, thread: PhantomData }
     }
 
-    /// Returns what other threads send values with.
+    /// Returns the handle that other threads send values with.
     #[must_use]
     pub fn home(&self) -> Home {
         self.home.clone()
@@ -105,7 +105,7 @@ impl Reclaimer {
         unsafe { self.home.send(value) }
     }
 
-    /// Drops the values whose readers have left, and returns how many there were. Never waits. Unless the
+    /// Drops the values whose readers have ended, and returns how many there were. Never waits. Unless the
     /// thread is pinned, deferred functions run here as well.
     pub fn drain(&self) -> usize {
         EPOCHS.close_all();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! What a thread has: its number, and its guards. All guards of a thread, of whatever collector, are
-//! one section of the library's default domain: the first enters it, the last leaves. So there may be
-//! any number of guards, although sections of C nest 1,023 deep, and they may be dropped in any order.
+//! The state of a thread: the number and the guards. All guards of a thread, of whatever
+//! collector, are one section of the library's default domain: the first enters it, the last
+//! leaves. So there may be any number of guards, although sections of C nest 1,023 deep, and they
+//! may be dropped in any order.
 //!
-//! A signal handler may pin, if it drops what it pins: the count changes after the section was
-//! entered and before it is left, so a handler that sees the old count enters a nested section.
+//! A signal handler may pin, if it drops the guards: the count changes after the section was
+//! entered and before the end, so a handler that sees the old count enters a nested section.
 
 use crate::garbage::EPOCHS;
 use prudence_sys as sys;
@@ -82,7 +83,7 @@ fn outlive(told: &Cell<bool>) {
     told.set(true);
 }
 
-/// Takes a guard off the count. Returns whether it was the last, which has left the section.
+/// Takes a guard off the count. Returns whether it was the last, which has ended the section.
 #[inline]
 pub(crate) fn leave() -> bool {
     THREAD.with(|thread| {

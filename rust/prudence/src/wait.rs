@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Waiting for readers, and for what was deferred.
+//! Waiting for readers, and for deferred objects.
 
 use crate::garbage::{Unfinished, EPOCHS};
 use prudence_sys as sys;
@@ -43,7 +43,7 @@ pub(crate) fn would_deadlock() -> io::Error {
     io::Error::from_raw_os_error(EDEADLK)
 }
 
-/// What [`flush_until`] found.
+/// The result of [`flush_until`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Flush {

@@ -176,7 +176,7 @@ fn retired_values_wait_for_guards() {
     place.store(cache.make(Counted::new(&census, 1)), Release);
     let found = place.load(Acquire, &guard);
     cache.retire(cache.make(Counted::new(&census, 2)));
-    // SAFETY: nobody looks at the place from now on.
+    // SAFETY: no thread reads the place from now on.
     unsafe { cache.retire_shared(found) };
     // SAFETY: null is ignored.
     unsafe { cache.retire_shared(epoch::Shared::null()) };
@@ -201,7 +201,7 @@ fn a_failed_exchange_gives_the_box_back() {
     let error =
         place.compare_exchange(epoch::Shared::null(), second, AcqRel, Acquire, &guard).unwrap_err();
     assert_eq!((error.new.number, error.current), (2, found));
-    // SAFETY: nobody else looks for it any more.
+    // SAFETY: no other thread can find it any more.
     unsafe { cache.retire_shared(found) };
     drop(error.new);
     drop(guard);

@@ -87,7 +87,7 @@ fn deferred_functions_may_defer() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore)] // only the library has statistics; miri looks for leaks itself
+#[cfg_attr(miri, ignore)] // only the library has statistics; miri searches for leaks itself
 fn deferred_functions_leave_no_memory() {
     let before = common::objects_live();
     for _ in 0..20 {
@@ -111,7 +111,7 @@ fn unprotected_defers_nothing() {
     assert!(!epoch::is_pinned());
     let census = common::Census::new();
     let owned = Owned::new(common::Counted::new(&census, 1)).into_shared(nobody);
-    // SAFETY: nobody else has it.
+    // SAFETY: no other code has it.
     unsafe { nobody.defer_destroy(owned) };
     assert_eq!(census.counts(), (1, 1));
     nobody.flush();
@@ -179,7 +179,7 @@ fn no_thread_ends_what_was_deferred_with_another_collector() {
     assert_eq!(ran.load(SeqCst), many);
 }
 
-/// Only code without `unsafe` of its own: what a leaked guard protects is there for ever.
+/// Only code without `unsafe` of its own: objects that a leaked guard protects live for ever.
 #[test]
 #[cfg_attr(miri, ignore)] // the stand-in for the library has no threads that end inside
 fn a_leaked_guard_protects_for_ever() {
@@ -220,11 +220,11 @@ fn older_names_are_there() {
     while PLACE.compare_and_set_weak(first, NOTHING, SeqCst, guard).is_err() {}
     // SAFETY: the exchange unlinked it, for this thread alone.
     unsafe { guard.defer_destroy(first) };
-    // SAFETY: nobody else has it.
+    // SAFETY: no other code has it.
     assert_eq!(*unsafe { Atomic::init(3).into_owned() }, 3);
 }
 
-/// A pointer to what lives longer is one to what lives shorter.
+/// A pointer to a longer life is one to a shorter life.
 #[test]
 fn pointers_are_covariant() {
     fn shorter<'a, 'g>(shared: Shared<'g, &'static str>, _: &'a str) -> Shared<'g, &'a str> {
@@ -252,10 +252,10 @@ fn tags_change_nothing_else() {
     assert_eq!((found.tag(), found.as_raw()), (5, before.as_raw()));
     assert_eq!(found.with_tag(0), Shared::from(found.as_raw()));
     assert_ne!(found, found.with_tag(1));
-    // SAFETY: nobody changes it.
+    // SAFETY: no thread changes it.
     assert_eq!(unsafe { found.deref() }, &1);
     assert_eq!(Owned::new(0_u8).with_tag(1).tag(), 0); // bytes have no room for tags
-                                                       // SAFETY: nobody else has it.
+                                                       // SAFETY: no other code has it.
     let mut owned = unsafe { place.into_owned() };
     *owned += 1;
     assert_eq!((owned.clone().tag(), *owned.into_box()), (5, 2));
@@ -294,7 +294,7 @@ fn exchanges() {
     assert_eq!(place.fetch_update(AcqRel, Acquire, guard, |_| None), Err(tagged));
     place.store(second, Release);
     assert_eq!(format!("{place:p}"), format!("{second:p}"));
-    // SAFETY: nobody else has them, and neither is in both places.
+    // SAFETY: no other code has them, and neither is in both places.
     unsafe {
         drop(place.try_into_owned());
         drop(tagged.try_into_owned());
@@ -309,7 +309,7 @@ fn boxes_come_and_go() {
     let address = &*boxed as *const i32;
     let shared = Owned::<i32>::from(boxed).into_shared(guard);
     assert_eq!(shared.as_raw(), address);
-    // SAFETY: nobody else has it.
+    // SAFETY: no other code has it.
     let boxed = unsafe { shared.into_owned() }.into_box();
     assert_eq!((&*boxed as *const i32, *boxed), (address, 5));
     let raw = Box::into_raw(boxed) as *const i32;

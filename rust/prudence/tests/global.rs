@@ -12,7 +12,7 @@ use std::thread;
 
 prudence::global_allocator!();
 
-/// What waits is counted for the whole process.
+/// Waiting objects are counted for the whole process.
 static COUNTING: Mutex<()> = Mutex::new(());
 
 fn pending(guard: &epoch::Guard) -> usize {
@@ -124,7 +124,7 @@ fn plain_memory_needs_no_function() {
         }
     }
     assert_eq!(pending(&guard), 0);
-    // SAFETY: nobody else has them.
+    // SAFETY: no other code has them.
     unsafe {
         assert_eq!(*numbers.into_owned(), 999);
         assert_eq!(aligned.into_owned().0, 999);
@@ -144,7 +144,7 @@ fn drop_glue_needs_a_function() {
     drop(guard);
     prudence::barrier().unwrap();
     assert_eq!(epoch::default_collector().pending(), 0);
-    // SAFETY: nobody else has it.
+    // SAFETY: no other code has it.
     drop(unsafe { words.into_owned() });
 }
 
@@ -154,7 +154,7 @@ fn retired_memory_needs_no_reclaimer_unless_owned_guards_exist() {
     let number = || Box::into_raw(Box::new(7_u64));
     let collector = Collector::new();
     let guard = collector.enter();
-    // SAFETY: boxes that nobody else has.
+    // SAFETY: boxes that no other code has.
     (0..100).for_each(|_| unsafe { guard.defer_retire(number(), reclaim::boxed) });
     guard.flush();
     assert_eq!(collector.pending(), 0);

@@ -12,7 +12,7 @@ use std::thread;
 /// A multiple of 4.
 const MANY: usize = if cfg!(miri) { 40 } else { 20_000 };
 
-/// What waits is the process's, so the tests that count it take turns.
+/// Waiting objects are counted for the process, so the tests that count it take turns.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(|failed| failed.into_inner())
@@ -64,7 +64,7 @@ fn a_hazard_pointer_protects_beyond_its_thread() {
     drop(place);
     assert_eq!(hazard::reclaim(), 1);
     found.check();
-    // SAFETY: nobody else has the box.
+    // SAFETY: no other code has the box.
     let hazard = unsafe { Box::from_raw(hazard) };
     thread::scope(|scope| scope.spawn(move || drop(hazard)).join().unwrap());
     assert_eq!(hazard::reclaim(), 0);
@@ -144,7 +144,7 @@ fn what_panics_ends_alone() {
     let _turn = alone();
     for _ in 0..3 {
         drop(AtomicBox::new(Panics));
-        // SAFETY: a box that nobody else has.
+        // SAFETY: a box that no other code has.
         unsafe { hazard::retire(Box::into_raw(Box::new(Panics))) };
     }
     assert_eq!(hazard::reclaim(), 0);
@@ -165,7 +165,7 @@ fn values_without_size_and_with_a_large_alignment() {
     assert!(aligned.compare_exchange(found, None).unwrap().is_some());
     assert!(nothing.compare_exchange(some, None).unwrap().is_some());
     assert_eq!(hazard::reclaim(), 2);
-    // SAFETY: a box that nobody else has.
+    // SAFETY: a box that no other code has.
     unsafe { hazard::retire(Box::into_raw(Box::new(()))) };
     drop((one, two));
     assert_eq!(hazard::reclaim(), 0);
@@ -220,7 +220,7 @@ struct Node {
     next: *mut Node,
 }
 
-// SAFETY: `next` is changed before the node is linked, and by nobody after.
+// SAFETY: `next` is changed before the node is linked, and by no thread after.
 unsafe impl Send for Node {}
 
 /// A stack of Treiber's kind.
@@ -229,7 +229,7 @@ struct Stack(AtomicPtr<Node>);
 impl Stack {
     fn push(&self, value: Counted) {
         let node = Box::into_raw(Box::new(Node { value, next: ptr::null_mut() }));
-        // SAFETY: nobody else has the node yet.
+        // SAFETY: no other code has the node yet.
         let link = |head| unsafe { (*node).next = head };
         let _ = self.0.fetch_update(Release, Relaxed, |head| {
             link(head);
@@ -243,7 +243,7 @@ impl Stack {
             if head.is_null() {
                 return None;
             }
-            // SAFETY: the hazard pointer names the node, so nobody frees it or links it again.
+            // SAFETY: the hazard pointer names the node, so no thread frees it or links it again.
             let (value, next) = unsafe { (&(*head).value, (*head).next) };
             value.check();
             if self.0.compare_exchange(head, next, AcqRel, Relaxed).is_ok() {

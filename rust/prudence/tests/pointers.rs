@@ -14,10 +14,10 @@ fn tags_keep_what_a_pointer_may_point_to() {
     for tag in 0..8 {
         let found = place.fetch_or(tag, AcqRel, nobody);
         place.store(found.with_tag(tag ^ 3), Release);
-        // SAFETY: nobody else has it.
+        // SAFETY: no other code has it.
         assert_eq!(unsafe { place.load(Acquire, nobody).deref() }, &[1, 2]);
     }
-    // SAFETY: nobody else has it.
+    // SAFETY: no other code has it.
     let mut owned = unsafe { place.into_owned() }.with_tag(1);
     owned[0] += 4;
     assert_eq!(*owned.into_box(), [5, 2]);
@@ -43,7 +43,7 @@ fn a_list_is_made_and_dropped() {
     }
     let mut node = head.swap(Shared::null(), AcqRel, nobody);
     let mut texts = String::new();
-    // SAFETY: nobody else has the nodes.
+    // SAFETY: no other code has the nodes.
     while let Some(found) = unsafe { node.as_ref() } {
         texts += &found.text;
         let next = found.next.load(Acquire, nobody);

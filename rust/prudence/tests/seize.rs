@@ -23,7 +23,7 @@ fn a_collector_that_is_dropped_reclaims_everything() {
         let collector = Collector::new();
         for number in 0..retired {
             let guard = collector.enter();
-            // SAFETY: a box that nobody else has.
+            // SAFETY: a box that no other code has.
             unsafe { guard.defer_retire(counted(&census, number), reclaim::boxed) };
         }
         assert_eq!(census.counts(), (retired, 0));
@@ -34,13 +34,13 @@ fn a_collector_that_is_dropped_reclaims_everything() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore)] // only the library has statistics; miri looks for leaks itself
+#[cfg_attr(miri, ignore)] // only the library has statistics; miri searches for leaks itself
 fn collectors_leave_no_memory() {
     let census = Census::new();
     let before = common::objects_live();
     for number in 0..10_000 {
         let collector = Collector::new();
-        // SAFETY: a box that nobody else has.
+        // SAFETY: a box that no other code has.
         unsafe { collector.retire(counted(&census, number), reclaim::boxed) };
         collector.enter().flush(); // the bag is empty afterwards
     }
@@ -59,7 +59,7 @@ fn values_may_borrow_what_outlives_the_collector() {
     let collector = Collector::new();
     let pinned = collector.enter(); // so that no other thread reclaims
     for _ in 0..100 {
-        // SAFETY: a box that nobody else has, which only this thread drops.
+        // SAFETY: a box that no other code has, which only this thread drops.
         unsafe { collector.retire(Box::into_raw(Box::new(Borrows(&drops))), reclaim::boxed) };
     }
     assert_eq!(drops.get(), 0);
@@ -76,7 +76,7 @@ fn a_barrier_reclaims_what_other_threads_retired() {
     let collector = Collector::new().batch_size(1_000_000);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // SAFETY: a box that nobody else has.
+            // SAFETY: a box that no other code has.
             unsafe { collector.retire(counted(&census, 1), reclaim::boxed) };
         });
     });
@@ -102,7 +102,7 @@ fn values_end_where_the_collector_is() {
     let retire = |count: usize| {
         for _ in 0..count {
             let local = Local(shared.clone(), thread::current().id());
-            // SAFETY: a box that nobody else has; only this thread has the collector.
+            // SAFETY: a box that no other code has; only this thread has the collector.
             unsafe {
                 collector.enter().defer_retire(Box::into_raw(Box::new(local)), reclaim::boxed)
             };
@@ -117,14 +117,14 @@ fn values_end_where_the_collector_is() {
     assert_eq!(Rc::strong_count(&shared), 1);
 }
 
-/// What is retired with a collector that is leaked may borrow what ends then, so it never ends.
+/// Values retired with a leaked collector may borrow data that ends then, so they never end.
 #[test]
-#[cfg_attr(miri, ignore)] // which looks for leaks
+#[cfg_attr(miri, ignore)] // which searches for leaks
 fn what_is_leaked_with_its_collector_never_ends() {
     let census = Census::new();
     let collector = Collector::new();
     for number in 0..200 {
-        // SAFETY: a box that nobody else has.
+        // SAFETY: a box that no other code has.
         unsafe { collector.enter().defer_retire(counted(&census, number), reclaim::boxed) };
     }
     let ended = census.counts().1;
@@ -134,7 +134,7 @@ fn what_is_leaked_with_its_collector_never_ends() {
     assert_eq!(census.counts(), (200, ended));
 }
 
-/// The last reader that was in the way reclaims, whether it began before or after the others.
+/// The last reader that was blocking reclaims, whether it began before or after the others.
 #[test]
 fn the_last_guard_reclaims() {
     let census = Census::new();
@@ -142,7 +142,7 @@ fn the_last_guard_reclaims() {
     let (first, second) = (collector.enter(), collector.enter());
     thread::scope(|scope| {
         let retire = || {
-            // SAFETY: a box that nobody else has.
+            // SAFETY: a box that no other code has.
             unsafe { collector.enter().defer_retire(counted(&census, 1), reclaim::boxed) };
         };
         scope.spawn(retire);
@@ -170,7 +170,7 @@ fn retired_values_wait_for_guards() {
             drop(guard);
         });
         inside.wait();
-        // SAFETY: a box that nobody else has.
+        // SAFETY: a box that no other code has.
         unsafe { collector.enter().defer_retire(counted(&census, 1), reclaim::boxed) };
         collector.enter().flush();
         assert_eq!(census.counts(), (1, 0));
@@ -189,7 +189,7 @@ fn retired_values_wait_for_owned_guards() {
     let guard = thread::scope(|scope| scope.spawn(|| collector.enter_owned()).join().unwrap());
     let found = guard.protect(&place, Acquire);
     let number = guard.protect(&plain, Acquire);
-    // SAFETY: the swaps unlink boxes that nobody retires a second time.
+    // SAFETY: the swaps unlink boxes that no thread retires a second time.
     unsafe {
         let new = counted(&census, 2);
         collector.retire(guard.swap(&place, new, AcqRel), reclaim::boxed);
@@ -209,7 +209,7 @@ fn retired_values_wait_for_owned_guards() {
     thread::scope(|scope| scope.spawn(move || drop(guard)).join().unwrap());
     collector.barrier().unwrap();
     assert_eq!(census.counts(), (2, 1));
-    // SAFETY: nobody else has them.
+    // SAFETY: no other code has them.
     unsafe {
         collector.retire(place.into_inner(), reclaim::boxed);
         collector.retire(plain.into_inner(), reclaim::boxed);
@@ -223,7 +223,7 @@ fn a_refreshed_guard_protects_anew() {
     let census = Census::new();
     let collector = Collector::new();
     let mut owned = collector.enter_owned();
-    // SAFETY: a box that nobody else has.
+    // SAFETY: a box that no other code has.
     unsafe { owned.defer_retire(counted(&census, 1), reclaim::boxed) };
     while census.counts() != (1, 1) {
         owned.flush();
@@ -249,12 +249,12 @@ fn reclaimers_may_retire_and_know_their_collector() {
             *number -= 1;
             let guard = collector.enter();
             assert!(guard.collector() == collector);
-            // SAFETY: a box that nobody else has.
+            // SAFETY: a box that no other code has.
             unsafe { guard.defer_retire(Box::into_raw(number), again) };
         }
     }
     let collector = Collector::new();
-    // SAFETY: boxes that nobody else has.
+    // SAFETY: boxes that no other code has.
     unsafe { collector.retire(Box::into_raw(Box::new(10)), again) };
     while ENDED.load(Relaxed) < 11 {
         collector.barrier().unwrap();
@@ -275,7 +275,7 @@ fn a_reclaimer_that_panics_ends_alone() {
     }
     let census = Census::new();
     let collector = Collector::new();
-    // SAFETY: `fails` ignores the pointer; the other is a box that nobody else has.
+    // SAFETY: `fails` ignores the pointer; the other is a box that no other code has.
     unsafe {
         collector.retire(std::ptr::null_mut(), fails);
         collector.retire(counted(&census, 1), reclaim::boxed);
@@ -289,7 +289,7 @@ fn values_in_place_and_numbers_of_threads() {
     let census = Census::new();
     let collector = Collector::default();
     let mut place = std::mem::MaybeUninit::new(Counted::new(&census, 1));
-    // SAFETY: the memory outlives the collector, and nobody looks at it.
+    // SAFETY: the memory outlives the collector, and no thread reads it.
     unsafe { collector.retire(place.as_mut_ptr(), reclaim::in_place) };
     let own = collector.enter().thread_id();
     let other =
@@ -299,7 +299,7 @@ fn values_in_place_and_numbers_of_threads() {
     assert_eq!(census.counts(), (1, 1));
 }
 
-/// Collectors come and go while threads replace what is reached through them.
+/// Collectors come and go while threads replace values that are reached through them.
 #[test]
 fn collectors_are_dropped_under_load() {
     let rounds = if cfg!(miri) { 2 } else { 60 };
@@ -340,7 +340,7 @@ fn collectors_are_dropped_under_load() {
             done.store(true, Relaxed);
             readers.into_iter().for_each(|reader| reader.join().unwrap());
         });
-        // SAFETY: nobody else has it.
+        // SAFETY: no other code has it.
         unsafe { collector.retire(place.into_inner(), reclaim::boxed) };
         drop(collector);
         assert_eq!(census.counts(), (2 * each + 1, 2 * each + 1));

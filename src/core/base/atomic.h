@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Atomic accesses, named by their order. They use compiler builtins, so the same text compiles in a
- * process and in a kernel, and there is one place to look when a barrier is in question.
+ * process and in a kernel, and there is one place to check when a barrier is in question.
  */
 #ifndef BASE_ATOMIC_H
 #define BASE_ATOMIC_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Pseudo-random numbers, whose order no program repeats by chance. Not for secrets, because one
- * number tells all that follow. */
+ * number reveals all that follow. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 

@@ -64,7 +64,7 @@ void gp_drive(struct prudence_domain *domain);
 
 /* For threads that have other work: requests the grace period of `cookie` and pushes on, unless
  * another thread began to push within some microseconds. If a reader holds up the grace period
- * under way, requests nothing and returns false: the caller need not look again. */
+ * under way, requests nothing and returns false: the caller need not check again. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
 
 /* Returns the cost of a grace period for the driver, without the scan, in ns. 0 if no system call
@@ -81,9 +81,9 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
 bool gp_polls_objects(const struct prudence_domain *domain);
 
 /*
- * Tells which objects of a batch are safe although the grace period of their cookie is not over.
+ * Marks which objects of a batch are safe although the grace period of their cookie is not over.
  * Puts those that a reader has named last, and returns the number of the others; each is `size`
- * bytes. Makes a barrier and looks at all readers, so the caller owns nothing and holds no node's
+ * bytes. Makes a barrier and checks all readers, so the caller owns nothing and holds no node's
  * lock. The objects were detached, and `cookie` covers them all.
  *
  * If `only_names` is not NULL, stores whether nothing but names can hold up the cookie's grace

@@ -5,8 +5,8 @@
  *
  * As long as threads of the program take slow paths, they do the work of decay themselves
  * (slab/reclaim/decay.c). After the last call no thread does. So a thread that finds more than
- * START_BYTES kept beyond the option retain starts the decay thread. That looks every half `decay`
- * (at least PAUSE_MIN_NS), and less often while the looks are fruitless. It ends when no more than
+ * START_BYTES kept beyond the option retain starts the decay thread. That checks every half `decay`
+ * (at least PAUSE_MIN_NS), and less often while the checks are fruitless. It ends when no more than
  * DONE_BYTES beyond retain are kept, or when nothing more can go.
  *
  * A process whose only thread is the caller gets no decay thread, because unshare and setns of a
@@ -42,7 +42,7 @@
 
 #define STACK       ((size_t)256 << 10)
 #define START_BYTES ((uint64_t)1 << 20)   /* kept beyond retain before a thread is started */
-#define DONE_BYTES  ((uint64_t)512 << 10) /* kept beyond retain and left alone */
+#define DONE_BYTES  ((uint64_t)512 << 10) /* kept beyond retain and not touched */
 
 #define PAUSE_MIN_NS UINT64_C(10000000)
 #define PAUSE_MAX_NS UINT64_C(1000000000)
@@ -50,10 +50,10 @@
 #define ALONE_NS     UINT64_C(10000000)    /* after the system counted one thread */
 #define GIVEN_UP_NS  UINT64_C(60000000000) /* after a thread gained nothing */
 
-/* The thread ends after more than this number of consecutive looks in which nothing went and no
+/* The thread ends after more than this number of consecutive checks in which nothing went and no
  * other thread worked for decay, unless a reader delays START_BYTES or more. */
 #define FRUITLESS_MAX 20
-/* Most caches and moves of one look. */
+/* Most caches and moves of one check. */
 #define LOOK_CACHES 1024
 #define LOOK_MOVES  4096
 
@@ -76,7 +76,7 @@ static uint64_t background_kept(void)
 
 /* ------------------------------------------------------------------------------- what it does */
 
-/* Returns the pause until the next look, which grows while looks are fruitless. */
+/* Returns the pause until the next check, which grows while checks are fruitless. */
 static uint64_t pause_ns(void)
 {
     uint64_t pause = load_relaxed(&slab_decay) / 2;
@@ -126,8 +126,8 @@ static void background_begin(void)
     rounds_before = decay_rounds();
 }
 
-/* Announces the end of the thread, then looks once more. A thread that still found this one there
- * has made the kept bytes visible before, so the last look sees them. */
+/* Announces the end of the thread, then checks once more. A thread that still found this one there
+ * has made the kept bytes visible before, so the last check sees them. */
 static void decay_until_done(void *unused)
 {
     uint32_t nobody;
@@ -189,7 +189,7 @@ COLD static int note_module(struct dl_phdr_info *module, size_t size, void *ours
 }
 
 /* Returns whether the caller is the only thread of the process, or false if the system does not
- * tell. Does not count threads that clone() made while the C library has made none. */
+ * report. Does not count threads that clone() made while the C library has made none. */
 static bool is_alone(void)
 {
     if (os_is_single_threaded())

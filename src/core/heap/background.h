@@ -20,7 +20,7 @@ void background_visit(const void *caller);
 
 void background_fork_child(void);
 
-/* Does the work of decay once. Returns the time in ns until the next look, or 0 if the thread is
+/* Does the work of decay once. Returns the time in ns until the next check, or 0 if the thread is
  * done. Also called by tests. */
 uint64_t background_look(void);
 

@@ -23,7 +23,7 @@ struct prudence_cache *cold_common_for(const struct cache_layout *layout);
 bool cold_give_structure(struct cache_layout *layout);
 void cold_take_back(const struct cache_layout *layout);
 
-/* Frees what is left of a destroyed cache. */
+/* Frees the rest of a destroyed cache. */
 void cold_forget(struct prudence_cache *cache);
 
 /* Count the caches of the program. */

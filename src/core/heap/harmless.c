@@ -4,7 +4,7 @@
  * another size or alignment than the object's, the size of a block that is not live, and a double
  * free that is found only when the process ends. Other allocators let such programs run, and
  * users of a program that they cannot mend would meet the end of it with us alone. So a process
- * that got our malloc reports the first of a kind and goes on, unless its options look for bugs.
+ * that got our malloc reports the first of a kind and goes on, unless its options search for bugs.
  */
 #include "heap/harmless.h"
 

@@ -185,7 +185,7 @@ static bool keeps_its_place(struct slab *slab, void *object, size_t size)
 }
 
 /* Copies `bytes` of the object to its replacement and frees the object. A short-term object
- * (`owned`) is left to the expiration dates it has, which do not move. Returns the replacement. If
+ * (`owned`) stays with the expiration dates it has, which do not move. Returns the replacement. If
  * there is none, because there was no memory, changes nothing and returns NULL. */
 static void *malloc_replace(void *object, void *replacement, size_t bytes, bool owned)
 {

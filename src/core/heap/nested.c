@@ -17,7 +17,7 @@
  * never nested.
  *
  * The side area consists of chunks, each cut into up to 64 blocks of one size, a power of two, and
- * aligned to that size. A bitmap tells which blocks are in use. The first chunks are static, for a
+ * aligned to that size. A bitmap shows which blocks are in use. The first chunks are static, for a
  * start without memory. Others are mapped when needed, and stay. There are at most MAPPED_CHUNKS.
  *
  * Invariant of a chunk: waiting and fresh are subsets of used, and disjoint except while

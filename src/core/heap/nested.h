@@ -31,7 +31,7 @@ bool nested_has(const void *object);
 size_t nested_usable(const void *object, const char *what);
 
 /* Frees or defers an object of the side area, or notes an object of a nested call for later.
- * Returns false for all others. `slab` is NULL if no slab has the object; `nested` tells whether
+ * Returns false for all others. `slab` is NULL if no slab has the object; `nested` shows whether
  * the call is nested. */
 bool nested_end(const struct slab *slab, void *object, bool nested, bool deferred,
                 const char *what);

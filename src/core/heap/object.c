@@ -132,7 +132,7 @@ void object_settle(void)
     }
 }
 
-/* Does cache_owner_lines() for an object of this slab, which may be NULL. Looks at nothing else
+/* Does cache_owner_lines() for an object of this slab, which may be NULL. Reads nothing else
  * where there are sequences. */
 static inline void *owner_lines(const struct slab *slab)
 {
@@ -188,7 +188,7 @@ static __attribute__((noinline)) void free_deferred_by_lock(struct prudence_cach
     errno = saved_errno;
 }
 
-/* Defers the object of a cache with a destructor, which does not look at deferrals, unless the slab
+/* Defers the object of a cache with a destructor, which does not read deferrals, unless the slab
  * has other extensions. Afterwards the slab may be gone. */
 static inline bool append_aside(const struct slab *slab, void *object)
 {

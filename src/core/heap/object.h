@@ -17,7 +17,7 @@ extern __thread const void *object_entry;
  * thread holds or the line of a cache with a destructor, then by a line that it locks, then by the
  * gate. Report misuse and preserve errno, except that alloc sets it. `cache` is the cache that the
  * caller named, or OBJECT_ANY_CACHE if the function takes none. `slab` is the result of slab_of or
- * slab_of_cache, NULL for misuse and for a NULL object, which these functions tell apart. `what`
+ * slab_of_cache, NULL for misuse and for a NULL object, which these functions distinguish. `what`
  * names the public function. `size` is the size asked for, or 0 for a whole object. */
 #define OBJECT_ANY_CACHE ((struct prudence_cache *)-1)
 void *object_alloc_aside(struct prudence_cache *cache, size_t size, const char *what);
@@ -102,7 +102,7 @@ static inline void object_free_deferred(struct slab *slab, struct prudence_cache
 }
 
 /* Defers and allocates. The second sequence finds the cache's words and the CPU's line where the
- * first left them. A cache whose slab was found is not NULL. An object that comes back at once is
+ * first put them. A cache whose slab was found is not NULL. An object that comes back at once is
  * checked (object_check_return). */
 static inline void *object_replace(struct prudence_cache *cache, void *old, const char *what)
 {

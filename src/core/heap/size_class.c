@@ -100,8 +100,8 @@ static void size_class_publish(size_t place, struct prudence_cache *cache)
         store_release(&size_tables.counted[place], load_relaxed(&cache->body->slab_percpu));
 }
 
-/* A class that another thread publishes meanwhile may stay open, so allocations try its closed path
- * in vain. */
+/* A class that another thread publishes now may stay open, so allocations try its closed path
+ * without success. */
 void size_classes_begin_counting(void)
 {
     for (size_t place = 1; place < SIZE_PLACES; place++) {

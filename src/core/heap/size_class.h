@@ -32,7 +32,7 @@ extern HIDDEN struct prudence_cache *ready_classes[SIZE_PLACES];
 /* Tables that allocations read. */
 struct size_tables {
     /* Classes whose allocation fast path is open. So if all bytes are counted, allocations do not
-     * try the fast path in vain. */
+     * try the fast path without success. */
     struct prudence_cache *open[SIZE_PLACES];
     /* With a profile, the lines of classes whose objects are only to be counted. All other entries
      * are lines that are closed for good, so allocations need no test. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few functions by which the heap calls parts above it, besides the extensions of the slab
- * layer. The embedding program's table names them (whole/parts.c). In a program without such
+ * The few functions by which the heap calls parts above it, in addition to the extensions of the
+ * slab layer. The embedding program's table names them (whole/parts.c). In a program without such
  * a part its functions do nothing.
  *
  * No lock is held, unless a function says otherwise.
@@ -49,7 +49,7 @@ struct heap_upcalls {
     /* `object` is no object of the library. Reports one that was, and ends the process. */
     void (*unknown)(const void *object, const char *what);
 
-    /* A block begins or ends to change its size. Reports a free of the block meanwhile. */
+    /* A block begins or ends to change its size. Reports a free of the block in between. */
     void (*resizes)(struct slab *slab, bool begins);
 
     /* Returns the number of the trace of calls that led here, or 0 if it is unknown or the cache's

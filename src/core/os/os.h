@@ -186,15 +186,16 @@ static inline void os_relax(void)
 #endif
 }
 
-/* --- 128 bits that nobody outside the process can guess, different at each call --- */
+/* --- 128 bits that no program outside the process can guess, different at each call --- */
 void os_secret(uint64_t words[2]);
 
 /* --- idle work: a helper thread, never needed for progress. os_idle_start creates the helper if
  * there is none, so call it outside allocations, and always with the same `work`. The helper
  * calls `work` while that returns true, then sleeps until the next kick, which does nothing if
  * there is no helper. The helper is an ordinary thread, so `work` must ask whether a CPU had
- * idle time lately. os_idle_seen tells the helper that, and returns false if the system does not
- * say. os_idle_move_to moves the caller to a CPU, and returns false if the system refuses. --- */
+ * idle time lately. os_idle_seen reports that to the helper, and returns false if the system does
+ * not say. os_idle_move_to moves the caller to a CPU, and returns false if the system refuses.
+ * --- */
 void os_idle_start(bool (*work)(void));
 void os_idle_kick(void);
 bool os_idle_seen(unsigned cpu);
@@ -213,7 +214,7 @@ bool os_idle_move_to(unsigned cpu);
 bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void *argument),
                      void *argument);
 /* Says that a thread of ours has nothing to do for the program, or has work again. The process
- * ends once only waiting threads are left. */
+ * ends once only waiting threads remain. */
 void os_thread_waits(bool waits);
 unsigned os_thread_count(void);                        /* of the process; 0 if unknown */
 uint64_t os_clock_boot_ns(void);                       /* advances while the machine sleeps */

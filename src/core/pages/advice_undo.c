@@ -3,10 +3,10 @@
  * Undoes the advice of freed pages (advice.c) and puts the pages back into circulation. That is
  * work for a thread that holds nothing (os_later), because it calls madvise. One thread at a time
  * does so. A thread that finds another at work goes on: the worker finds its pages, too, because it
- * looks again under the lock before it stops.
+ * checks again under the lock before it stops.
  *
  * A fork's child finds the owed pages as they were, and repeats the work, except for a huge mapping
- * that another thread had in hand, which is lost there. A window that ends meanwhile stays until
+ * that another thread had in hand, which is lost there. A window that ends in that time stays until
  * the run in hand is back, as with purge.c.
  */
 #include "pages/page_source.h"
@@ -86,8 +86,8 @@ static struct region *run_back(void)
     return region;
 }
 
-/* Called under the lock, which is released for the calls. The pages stay in `owed` meanwhile, so no
- * other thread puts them back. Returns false if there is nothing to do. */
+/* Called under the lock, which is released for the calls. The pages stay in `owed` during them, so
+ * no other thread puts them back. Returns false if there is nothing to do. */
 static bool undo_run(void)
 {
     const struct advice *advice = list_first(&advice_owing.runs, struct advice, link);

@@ -306,7 +306,7 @@ static void wait_for_others(void)
 
 size_t purge_everything(void)
 {
-    /* Pages freed during the calls are left out, because there may be no end to them. */
+    /* Pages freed during the calls are skipped, because there may be no end to them. */
     size_t kept = os_pages_kept(), given;
     const struct excess everything = {{kept, kept}};
 

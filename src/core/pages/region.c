@@ -77,7 +77,7 @@ static void pages_put(struct region *region, unsigned start, unsigned end, bool 
 }
 
 /* Returns the first free run of `pages` at an address that is a multiple of `step` pages. If
- * there is none, returns REGION_PAGES and makes `longest` as good a bound as the pages looked at
+ * there is none, returns REGION_PAGES and makes `longest` as good a bound as the pages read
  * allow. */
 static unsigned run_find(struct region *region, unsigned pages, unsigned step)
 {

@@ -8,7 +8,7 @@
 struct region;
 
 /* `alignment` and `bytes` are whole pages. Returns NULL if there is no memory or the limit is
- * reached; *clean tells whether the run is zeroed. */
+ * reached; *clean shows whether the run is zeroed. */
 void *run_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean);
 /* Grow a run in place (false if the pages after it are taken), or shrink it. */
 bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, void *owner);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows are address ranges that only one cache's slabs use, so that inlined code can tell by the
- * address alone whether an object belongs to the cache (docs/adr/0050).
+ * Windows are address ranges that only one cache's slabs use, so that inlined code can decide by
+ * the address alone whether an object belongs to the cache (docs/adr/0050).
  *
  * A window is a region from which only one cache takes runs, in places of one slab each, the lowest
  * first. At first all of the window is reserved and none of it mapped. The used part is opened from

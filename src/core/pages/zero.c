@@ -2,12 +2,12 @@
 /*
  * Makes a used block zero (docs/adr/0173). Memory that the program has touched is best cleared, and
  * other memory purged, which costs nothing there. No system call that a program with few calls may
- * make (docs/adr/0123) tells which is which. But a purge takes much longer where pages are. So of
+ * make (docs/adr/0123) distinguishes them. But a purge takes much longer where pages are. So of
  * each part a sample is purged twice, and the times are compared. A wrong guess costs time only.
  *
- * Samples are left purged, because clearing them would make them look touched the next time. Where
- * all parts were touched, the next blocks are cleared without a look, up to STREAK of them; the
- * block after that only has its samples purged, so that the next one tells.
+ * Samples stay purged, because clearing them would make them seem touched the next time. Where
+ * all parts were touched, the next blocks are cleared without a check, up to STREAK of them; the
+ * block after that only has its samples purged, so that the next one decides again.
  */
 #include "pages/page_source.h"
 

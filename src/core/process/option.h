@@ -3,7 +3,7 @@
  * What an option is. Each part of the library has the rows of its own options, and the table of the
  * embedding program has them all (option_tables). docs/reference/options.md describes each.
  *
- * A row stores a value. Actions that need no lock, and may allocate or make threads, are left to
+ * A row stores a value. Actions that need no lock, and may allocate or make threads, are for
  * process_act().
  */
 #ifndef PROCESS_OPTION_H

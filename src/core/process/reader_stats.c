@@ -3,10 +3,10 @@
  * Figures of readers and of their domains.
  *
  * A reader does not record the begin of a section, because each section would then read a clock. A
- * driver records the section that is in the way (gp/user/stall.c), so the time reported is the time
+ * driver records the section that is blocking (gp/user/stall.c), so the time reported is the time
  * since then.
  *
- * The walk visits a domain while looking at it, so the domain's destruction waits. Slots are read
+ * The walk visits a domain while reading it, so the domain's destruction waits. Slots are read
  * without a lock, as drivers read them; if another thread takes a slot over at that moment, the
  * figures may mix both threads.
  */

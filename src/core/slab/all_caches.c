@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The lists of all slab caches. Cold ones have a list of their own, because they have no objects
- * of their own, and nothing that fork, pressure and decay would look at.
+ * of their own, and nothing that fork, pressure and decay would read.
  *
  * `slab_caches_lock` guards the lists, and is never held across a wait for a grace period. A thread
- * that looks at a cache for longer counts as a visitor of the cache (cache_hold) and releases the
+ * that reads a cache for longer counts as a visitor of the cache (cache_hold) and releases the
  * lock; the cache's destruction waits for visitors.
  */
 #include "slab/all_caches.h"

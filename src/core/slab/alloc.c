@@ -203,7 +203,7 @@ static void *alloc_refill(struct prudence_cache *cache, struct miss *miss, os_al
     return refill_object_cache(cache, miss->refill, true, &empty, flags);
 }
 
-/* Makes the first arrays of this CPU, which may begin with the size of a CPU that was left. */
+/* Makes the first arrays of this CPU, which may begin with the size of an abandoned CPU. */
 static void alloc_begin_caches(struct prudence_cache *cache, struct miss *miss)
 {
     miss->past_caches = !abandoned_grow(cache);

@@ -300,7 +300,7 @@ static void body_install(struct prudence_cache *cache, struct cache_body *body)
     store_release(&cache->body, body);
 }
 
-/* Ends the nodes and the window of a body. What is left may be read until body_forget(). */
+/* Ends the nodes and the window of a body. The rest may be read until body_forget(). */
 static void body_end(struct cache_body *body)
 {
     struct slab_node *nodes = body->nodes;
@@ -442,7 +442,7 @@ static void list_as_warm(struct prudence_cache *cache)
 /*
  * Makes a warm cache of a cold one. The caller holds slab_caches_lock. A thread that finds the
  * cache warm by cache_is_cold() also finds the parts, and so does a thread that finds no extension,
- * which looks no further.
+ * which checks no further.
  */
 static void warm(struct prudence_cache *cache, struct cache_body *body, void *lines,
                  uint32_t others)
@@ -459,7 +459,7 @@ static void warm(struct prudence_cache *cache, struct cache_body *body, void *li
  * it those that began since (extensions_begin). From then on the cache has slabs of its own;
  * objects in slabs of `common` stay there until they are freed. Calls on other CPUs that still find
  * the cache cold use `common`, which is as good. Does nothing if there is no memory, or another
- * thread looks at the list of caches. The caller holds nothing.
+ * thread checks the list of caches. The caller holds nothing.
  */
 void cache_warm(struct prudence_cache *cache, uint32_t extension)
 {
@@ -546,10 +546,10 @@ static size_t live_objects(struct prudence_cache *cache)
 }
 
 /*
- * Merges and empties everything. Returns true if no slab is left; then the cache is off the list,
+ * Merges and empties everything. Returns true if no slab remains; then the cache is off the list,
  * so that fork, pressure and trim cannot find it, and every CPU stays owned permanently. Otherwise
  * *live is the number of live objects. The lock of the list keeps out threads that carry objects of
- * the cache, which would look live. If CPUs cannot be fenced (ADR 123), the caller must ensure that
+ * the cache, which would seem live. If CPUs cannot be fenced (ADR 123), the caller must ensure that
  * no other thread uses the cache.
  */
 static bool retire(struct prudence_cache *cache, size_t *live)

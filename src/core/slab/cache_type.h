@@ -34,7 +34,7 @@
  * stack, and the limit bounds the time for which a CPU's caches stay owned. */
 #define TRANSFER_MAX OS_TRANSFER_MAX
 
-/* Tells whether a cache's next slab goes to a window. Under WINDOW_IF_WANTED it does once inlined
+/* Says whether a cache's next slab goes to a window. Under WINDOW_IF_WANTED it does once inlined
  * code has asked for an object, which sets WINDOW_WANTED. */
 enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
 
@@ -59,7 +59,7 @@ struct prudence_cache {
     uint32_t cpus; /* number of lines at `fast_percpu`, for inlined code; 0 without sequences */
     uint32_t extensions; /* one bit each (extension.h); atomic */
 
-    /* All that calls of a cold cache (heap/cold.c) need besides, in one cache line. Later they are
+    /* All that calls of a cold cache (heap/cold.c) also need, in one cache line. Later they are
      * as constant as the rest. */
     /* The first CPU's cpu_cache; NULL for large blocks. While the cache is cold, any address that
      * is not NULL. */
@@ -79,7 +79,7 @@ struct prudence_cache {
 
     struct list link;    /* in slab_caches or slab_cold_caches, under slab_caches_lock */
     uint64_t number;     /* unique among all caches ever made; grows along the list */
-    uint32_t cold_round; /* of all cold caches, when this one was last looked at; atomic */
+    uint32_t cold_round; /* of all cold caches, when this one was last read; atomic */
     uint16_t alignment;
     uint16_t flags; /* CACHE_FLAGS */
     char name[CACHE_NAME_SIZE];
@@ -92,7 +92,7 @@ struct cache_body {
     /* `fast_percpu` of new slabs; open even if only allocations are closed. Atomic, like it. */
     void *slab_percpu;
     /* For allocations and deferrals of a cache with a destructor: the CPUs' lines, unless another
-     * extension looks at these; else closed. Atomic. */
+     * extension reads these; else closed. Atomic. */
     void *aside_percpu;
     struct slab_node *nodes;
     size_t stride;
@@ -105,7 +105,7 @@ struct cache_body {
     unsigned line_objects;
     unsigned size_min, size_max; /* objects in an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
-    /* Bytes of pages on each side of a large block that nobody may touch. */
+    /* Bytes of pages on each side of a large block that no thread may touch. */
     uint32_t margin;
     uint16_t redzone;    /* unused bytes after each object */
     uint8_t window_wish; /* enum window_wish; atomic */
@@ -136,12 +136,12 @@ struct cache_body {
 
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
-#define CACHE_CLOSED        (1u << 2) /* objects have no bytes, and nobody may touch their pages */
+#define CACHE_CLOSED        (1u << 2) /* objects have no bytes, and no thread may touch the pages */
 #define CACHE_DENSE         (1u << 3) /* slabs leave as little over as possible */
 #define CACHE_OWN           (1u << 4) /* of the library, which stores addresses in its own forms */
 #define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */
 #define CACHE_ROOMY         (1u << 6) /* of at least ROOMY_BYTES_MIN, which leave little over */
-#define CACHE_POLLS_OBJECTS (1u << 7) /* the domain tells of single objects (gp_polls_objects) */
+#define CACHE_POLLS_OBJECTS (1u << 7) /* the domain reports single objects (gp_polls_objects) */
 #define CACHE_CONSTRUCTED   (1u << 8) /* has a constructor */
 #define CACHE_DESTRUCTED    (1u << 9) /* has a destructor: safe objects are reused (reuse.h) */
 
@@ -159,8 +159,8 @@ _Static_assert(FIELD_HOLDS(struct prudence_cache, slab_extensions, (1u << OS_EXT
                "nor an extension");
 _Static_assert(FIELD_HOLDS(struct cache_body, window_wish, WINDOW_WANTED), "nor a wish");
 
-/* Returns the body of a cache that other threads may make warm meanwhile. Acquire: pairs with
- * warm() in cache.c. */
+/* Returns the body of a cache that other threads may make warm at the same time. Acquire: pairs
+ * with warm() in cache.c. */
 static inline struct cache_body *cache_body_of(const struct prudence_cache *cache)
 {
     return load_acquire(&cache->body);
@@ -181,7 +181,7 @@ static inline bool cache_is_cold(const struct prudence_cache *cache)
     return load_acquire(&cache->state) == CACHE_COLD;
 }
 
-/* Returns whether only the structure and the body are left of the cache, until cache_forget(). */
+/* Returns whether only the structure and the body of the cache remain, until cache_forget(). */
 static inline bool cache_is_destroyed(const struct prudence_cache *cache)
 {
     return unlikely(load_relaxed(&cache->state) == CACHE_DESTROYED);
@@ -203,7 +203,7 @@ static inline bool cache_is_plain(const struct prudence_cache *cache)
 }
 
 /* Returns the lines whose owner takes the place of the fast paths, except in slabs with an
- * extension of their own; NULL with sequences, or if an extension looks at the cache's objects. */
+ * extension of their own; NULL with sequences, or if an extension reads the cache's objects. */
 static inline void *cache_owner_lines(const struct prudence_cache *cache)
 {
     return unlikely(!os_percpu_rseq) && likely(!cache_extensions(cache)) ? cache->percpu : NULL;

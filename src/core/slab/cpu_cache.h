@@ -34,12 +34,12 @@ struct cpu_cache {
     struct os_percpu_line line;
     /* set by a flush or an overflow, cleared by an attempt to grow */
     bool churned;
-    uint8_t unmerged_refills; /* beside closed batches since the last merge, up to UNMERGED_MAX */
+    uint8_t unmerged_refills; /* with closed batches since the last merge, up to UNMERGED_MAX */
     unsigned size;  /* of the object cache, and limit of the latent cache; follows demand */
     unsigned slots; /* of the ring; a power of two, or 0 before the arrays exist */
     unsigned batch_head, batch_tail; /* running counts; the slot is index & batch_mask */
     unsigned ahead;                  /* objects reserved past the tail, at the owner's last visit */
-    uint16_t not_at_once;            /* calls of latent_cache_end_at_once() left to skip */
+    uint16_t not_at_once;            /* calls of latent_cache_end_at_once() to skip */
     uint16_t tried_early;            /* such calls in a row that gave GP_LATER */
     unsigned batch_mask;             /* batch_slots() - 1, a power of two less 1 */
     uint64_t closed;
@@ -47,7 +47,7 @@ struct cpu_cache {
     uint64_t quiet_word, quiet_tail; /* last seen by drain_quiet_cpus() */
     gp_cookie closed_cookie; /* cookie of the newest closed batch; written before `closed` */
     uint64_t decay_word, decay_tail; /* last seen by decay */
-    uint32_t preflush_gained;        /* gained() at the helper's last look (preflush.c) */
+    uint32_t preflush_gained;        /* gained() at the helper's last check (preflush.c) */
     /* Start of the period over which hits are weighed (budget_share.c); hints. */
     uint32_t worth_pops, worth_since;
     /* Without arrays the number of misses, else what abandoned.c has seen last; a hint. */
@@ -63,7 +63,7 @@ static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache,
 }
 
 /* Returns the number of objects that share a cookie. An open batch waits for its cookie until it is
- * complete, so it is a small part of the ring where nobody ends grace periods sooner. */
+ * complete, so it is a small part of the ring where no thread ends grace periods sooner. */
 static inline unsigned batch_of(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     return (unsigned)clamp_size(cpu->size / GP_RING_BATCHES, 1, cache->body->batch);

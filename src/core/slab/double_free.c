@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The last look, at the end of a process, for objects that were freed or deferred twice.
+ * The last check, at the end of a process, for objects that were freed or deferred twice.
  *
  * Every object is in one place (cache_type.h). An object that was freed twice is in two, if no
  * copy was allocated again. A copy on a CPU's stack or ring is in no bitmap, so two such copies do
- * not meet by themselves. The look empties all stacks and rings: free objects go to their slabs,
+ * not meet by themselves. The check empties all stacks and rings: free objects go to their slabs,
  * latent ones to latent slabs, and a bitmap that refuses an object reports the double
  * (latent_slab.c).
  * This needs no grace period, because latent objects stay latent.
  *
  * Other threads may go on, or stand still for good with one of their locks held. So the list's lock
  * and the CPUs' caches are tried for a short while only, and skipped CPUs' caches are counted. All
- * are claimed before one fence for all CPUs, as in a fork (fork.c), so the look costs one system
+ * are claimed before one fence for all CPUs, as in a fork (fork.c), so the check costs one system
  * call however many CPUs there are. Unlike other owners, this one takes a node's lock. That is safe
  * because no thread waits for a CPU's caches while it holds such a lock, and threads that wait for
  * all of them (fork, destruction) hold the lock of the list.
@@ -30,7 +30,7 @@
 #define TRIES    64 /* for locks and caches of other threads; some hundred microseconds in all */
 #define PAUSE_NS 5000
 
-static bool is_child; /* the parent looks; here a look would copy the pages that both share */
+static bool is_child; /* the parent checks; here a check would copy the pages that both share */
 static uint64_t passed_over;
 
 void double_free_fork_child(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Looks once, at the end of a process, for objects that were freed or deferred twice. */
+/* Checks once, at the end of a process, for objects that were freed or deferred twice. */
 #ifndef SLAB_DOUBLE_FREE_H
 #define SLAB_DOUBLE_FREE_H
 

@@ -4,7 +4,7 @@
  * destructors and expiration dates.
  *
  * When a cache is made, it gets the extensions that want it. Slabs of the cache get the same ones,
- * except those that look at allocations only (EXTENSION_INSTEAD); extensions_add() adds one more to
+ * except those that read allocations only (EXTENSION_INSTEAD); extensions_add() adds one more to
  * a slab later. If a cache or slab has an extension that acts on objects, fast paths are closed, so
  * that the objects come to the gate (gate.c). The gate calls the extensions to allocate, free and
  * defer, and merges call them for safe objects, from the first to the last of the table:
@@ -75,7 +75,7 @@ void extensions_start(void);
  * extensions have one bit for each. */
 bool extensions_meet_objects(uint32_t extensions);
 
-/* Returns whether an extension of the set looks at allocations or deferrals as they are made. */
+/* Returns whether an extension of the set reads allocations or deferrals as they are made. */
 bool extensions_meet_aside(uint32_t extensions);
 
 /* Returns the extensions that want a cache, and in *of_slabs those that its slabs have as well. */

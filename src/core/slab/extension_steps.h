@@ -23,7 +23,7 @@
 
 /* --- life of a cache --- */
 
-/* Tells which steps the extension wants. NULL wants no cache at the start. */
+/* Says which steps the extension wants. NULL wants no cache at the start. */
 THROUGH(enum extension_wish, wants, (const struct cache_layout *layout))
 MADE(cache_made, cache_going, struct prudence_cache, cache)
 EACH(cache_going, OF_CACHE, (struct prudence_cache * cache), (cache))
@@ -65,7 +65,7 @@ EACH(deferred, OF_SLAB, (struct slab * slab, void *object, const char *what), (s
 /* Called when the grace period is over. If false, the extension calls extensions_released()
  * later. */
 EVERY(safe, OF_SLAB, (struct slab * slab, void *object), (slab, object))
-/* No reader looks at the object any more. If `may_keep`, an extension takes the object over by
+/* No reader reads the object any more. If `may_keep`, an extension takes the object over by
  * returning true, and calls gate_put_kept() later. */
 ANY(released, OF_SLAB, (struct slab * slab, void *object, bool may_keep), (slab, object, may_keep))
 

@@ -31,7 +31,7 @@ static bool gate_append(const struct slab *slab, void *object)
 }
 
 /* Returns whether the fast path was tried. It was not if the cache alone is closed, because an
- * extension looks at allocations only. */
+ * extension reads allocations only. */
 static bool was_tried(const struct slab *slab)
 {
     return load_relaxed(&slab->cache->fast_percpu) == load_relaxed(&slab->fast_percpu);
@@ -109,7 +109,7 @@ static void gate_hasten(struct prudence_cache *cache)
 static void defer_extended(struct slab *slab, void *object, const char *what)
 {
     struct prudence_cache *cache = slab->cache;
-    bool hurried = slab->alone && slab->hurried; /* beside bits that the node's lock guards */
+    bool hurried = slab->alone && slab->hurried; /* next to bits that the node's lock guards */
     unsigned flags = cache->flags;
 
     extensions_deferred(slab, object, what);

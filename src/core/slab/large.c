@@ -41,7 +41,7 @@ static struct slab *make_patiently(struct prudence_cache *cache, unsigned node, 
 }
 
 /* Makes a large block, a slab of one object of any size, which is live on return. A `grown` block
- * replaces a smaller one and will grow on, so margins would be in the way. */
+ * replaces a smaller one and will grow on, so margins would prevent that. */
 struct slab *slab_large_make(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool grown, bool *zeroed, os_alloc_flags flags)
 {
@@ -113,7 +113,7 @@ static bool resize(struct slab *slab, size_t bytes)
 
 /*
  * Resizes a live large block without copying. Returns false, with nothing changed, if the page
- * source cannot. Only the thread that frees a live block looks at the size and place, so nothing is
+ * source cannot. Only the thread that frees a live block reads the size and place, so nothing is
  * held while they change, and the page source may call functions of the program. In a child of
  * fork, a block that another thread was resizing stays marked, because the place is unknown, and
  * the owner does not exist there.

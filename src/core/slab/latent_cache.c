@@ -122,7 +122,7 @@ static struct batch *oldest_batch(struct cpu_cache *cpu)
 }
 
 /* Returns the place for the cookie of a batch that ends at the tail: the newest batch if it has the
- * same cookie, else a new place, or NULL if none is left. */
+ * same cookie, else a new place, or NULL if none remains. */
 static struct batch *place_for(struct cpu_cache *cpu, gp_cookie cookie)
 {
     unsigned mask = cpu->batch_mask;
@@ -277,7 +277,7 @@ static void ring_copy(const struct cpu_cache *cpu, uint64_t head, void **objects
     os_copy_pointers(objects + run, cpu->line.ring, count - run);
 }
 
-/* Clears slots in caches with extensions, because leak checkers look for pointers. */
+/* Clears slots in caches with extensions, because leak checkers search for pointers. */
 static void ring_forget(const struct cpu_cache *cpu, uint64_t head, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -319,8 +319,8 @@ unsigned latent_cache_take_oldest(struct prudence_cache *cache, struct cpu_cache
     return taken;
 }
 
-/* Tells extensions about objects that are about to leave the ring. `reuse` has them, if they do not
- * go to slabs. The head moves afterwards, by a release store: a thread that finds an object no
+/* Notifies extensions about objects that are about to leave the ring. `reuse` has them, if they do
+ * not go to slabs. The head moves afterwards, by a release store: a thread that finds an object no
  * longer in the ring finds it counted (destruct_barrier.c). */
 static void tell_extensions(struct prudence_cache *cache, void **objects, unsigned count,
                             struct reuse *reuse)

@@ -35,7 +35,7 @@ static bool is_waiting(const struct slab *slab)
 }
 
 /* Refuses deferred objects of the run that are free or latent already, which do not become latent
- * by this deferral. Returns false if none is left. */
+ * by this deferral. Returns false if none remains. */
 static bool check_latent_run(struct run *run)
 {
     unsigned count = run->count;
@@ -157,7 +157,7 @@ static unsigned take_waiting(struct slab_node *node, struct slab *slab, void **o
     return taken;
 }
 
-/* After waiting objects were taken: lets those in next wait if none is left before them. */
+/* After waiting objects were taken: lets those in next wait if none remains before them. */
 static void latent_slab_wait_anew(struct slab_node *node, struct slab *slab)
 {
     unsigned words = bits_words(slab->capacity);

@@ -43,7 +43,7 @@ __attribute__((no_sanitize("thread"))) static inline bool bit_of_word(const uint
 }
 
 /* Returns whether an object of this thread may be free or deferred. That is so if the slab has the
- * object back, or has an extension that is not in `known`; misuse_check_live() then tells for
+ * object back, or has an extension that is not in `known`; misuse_check_live() then knows for
  * certain. A plain read of the extensions is enough, because one added at the same time knows
  * nothing yet. */
 __attribute__((no_sanitize("thread"))) static inline bool
@@ -60,7 +60,7 @@ slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
  * extension frees the object, whatever the program does. */
 bool misuse_check_live(const struct slab *slab, const void *object, const char *what);
 
-/* The last look for double frees (double_free.c). SAID: the process goes on, and the first is
+/* The last search for double frees (double_free.c). SAID: the process goes on, and the first is
  * reported. Atomic. */
 enum slab_end { SLAB_END_NOT_YET, SLAB_END_ABORTS, SLAB_END_GOES_ON, SLAB_END_SAID };
 extern uint32_t slab_end;

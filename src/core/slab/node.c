@@ -242,7 +242,7 @@ struct delivery {
     void (*put)(struct slab_node *node, struct run *run, const gp_cookie *cookie);
     void (*visit)(struct slab_node *node, unsigned objects, bool first); /* counts */
     const gp_cookie *cookie; /* of latent objects; else NULL */
-    /* The first `made` are of one node; their objects left `objects`. */
+    /* The first `made` are of one node; their objects are out of `objects`. */
     struct run runs[RUNS_MAX];
 };
 
@@ -493,7 +493,7 @@ size_t node_shrink_to(struct prudence_cache *cache, unsigned keep)
     return bytes;
 }
 
-/* Shrinks all nodes of the cache, until `wanted` bytes have gone or nothing is left. Disturbs no
+/* Shrinks all nodes of the cache, until `wanted` bytes have gone or nothing remains. Disturbs no
  * other CPU. */
 size_t node_shrink_all(struct prudence_cache *cache, size_t wanted)
 {

@@ -9,7 +9,7 @@
 #include "slab/node_lists.h"
 #include "slab/slab.h"
 
-/* Number of partial slabs that a refill looks at (paper, section 5.4). */
+/* Number of partial slabs that a refill reads (paper, section 5.4). */
 #define SLABS_WEIGHED 10
 
 /* Returns the number of objects neither free nor about to be. The hint may be late; it is no
@@ -66,7 +66,7 @@ static void weigh_choice(struct slab *slab, unsigned lasts, struct choice *best)
  * others drain, and total fragmentation ends lowest (paper, Figure 5). Among equals the fewest
  * objects with an expiration date win, because they may stay as long as the others, whose end is
  * unknown. The second choice is a free slab. Rather than grow, the node then takes a slab that was
- * left alone, a draining one, one that will drain when callbacks have run, or one whose hollow
+ * not touched, a draining one, one that will drain when callbacks have run, or one whose hollow
  * pages were purged.
  */
 struct slab *node_choose(const struct slab_node *node)

@@ -108,7 +108,7 @@ static void detach(struct slab_node *node, struct slab *slab)
     }
 }
 
-/* Moves the slab to the right list after a change. `had_free` tells whether it had free objects
+/* Moves the slab to the right list after a change. `had_free` shows whether it had free objects
  * before. Returns whether the list changed. */
 bool node_lists_place(struct slab_node *node, struct slab *slab, bool had_free)
 {
@@ -130,7 +130,7 @@ void node_lists_return(struct slab_node *node, struct slab *slab)
 {
     list_remove(&slab->link);
     attach(node, slab, list_for(slab));
-    node_lists_changed(node); /* it may have become free meanwhile */
+    node_lists_changed(node); /* it may have become free in between */
 }
 
 /* Adds a new slab to the node. */

@@ -38,7 +38,7 @@ struct slab_node {
     unsigned slabs;  /* on all lists */
     unsigned latent; /* objects in latent slabs */
     uint64_t latent_bytes;
-    /* Where decay goes on to look for hollow pages, in the partial list; NULL: at its end. */
+    /* Where decay goes on to search for hollow pages, in the partial list; NULL: at its end. */
     struct list *hollow_at;
     /* Most slabs in use, in this window of decay and the last. */
     unsigned used_peak, used_peak_before;
@@ -69,7 +69,7 @@ static inline void node_lists_note_used(struct slab_node *node)
         node->used_peak = node_lists_used(node);
 }
 
-/* Makes decay look at the node again. */
+/* Makes decay check the node again. */
 static inline void node_lists_changed(struct slab_node *node)
 {
     if (node->decayed) {

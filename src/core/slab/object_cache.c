@@ -26,7 +26,7 @@ void *object_cache_pop(struct cpu_cache *cpu)
         return NULL;
     store_relaxed(&cpu->line.stack_word, word + STACK_POP);
     object = cpu->line.stack[count - 1];
-    cpu->line.stack[count - 1] = NULL; /* leak checkers look for pointers */
+    cpu->line.stack[count - 1] = NULL; /* leak checkers search for pointers */
     return object;
 }
 

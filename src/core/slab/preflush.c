@@ -6,7 +6,7 @@
  * The helper that does this may lose its CPU, so it owns nothing that allocating or freeing threads
  * wait for. It takes single objects from its own CPU by a restartable sequence, collects them in a
  * counted transfer batch, and hands that over by a lock-free push. The next holder of the node's
- * lock receives it. When all transfer batches (transfer_batch.c) are in use, the rest is left for
+ * lock receives it. When all transfer batches (transfer_batch.c) are in use, the rest stays for
  * later. Before and after each transfer batch, the helper merges safe objects into the object
  * cache. For that it owns the CPU's caches, a batch at a time, as any thread does on a slow path;
  * threads that find them owned go to the node.
@@ -14,7 +14,7 @@
  * Fork and the destruction of a cache do wait for a helper that holds objects. In a process the
  * helper has ordinary priority. In a kernel, which has no fork, it has the lowest, so the
  * destruction of a cache may wait until a busy CPU lets the helper run. The helper holds no object
- * while looking for idle time, so the others wait for one pool of transfer batches at most.
+ * while searching for idle time, so the others wait for one pool of transfer batches at most.
  */
 #include "slab/preflush.h"
 
@@ -208,7 +208,7 @@ static uint32_t gained(const struct cpu_cache *cpu)
                       load_relaxed(&cpu->counts.unstacked) - load_relaxed(&cpu->counts.stacked));
 }
 
-/* Returns whether the work is urgent: since the last look more objects came than went, and the
+/* Returns whether the work is urgent: since the last check more objects came than went, and the
  * latent cache is nearly full. */
 static bool is_urgent(struct cpu_cache *cpu)
 {

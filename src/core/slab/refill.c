@@ -130,7 +130,7 @@ static unsigned take_up_anywhere(struct prudence_cache *cache, const struct slab
     return taken;
 }
 
-/* Takes objects of a new slab. If the node has no memory left, the pages and the slab belong to
+/* Takes objects of a new slab. If the node has no memory, the pages and the slab belong to
  * another node. Then, and after threads have come from another node (abandoned.c), all nodes are
  * asked for objects before the next slab is made, that one first. */
 static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, void **objects,

@@ -11,7 +11,7 @@ struct reuse {
     struct prudence_cache *cache;
     bool may; /* the thread may make objects fit */
     unsigned count;
-    unsigned fit;    /* so many, from the first on, need nothing */
+    unsigned fit;    /* this many, from the first on, need nothing */
     uint32_t epochs; /* of the extension, one bit for each object */
     void *objects[REUSE_MAX];
 };
@@ -37,17 +37,17 @@ struct reuse_upcalls {
      * nothing, and stores their number. The others are made fit, unless the thread may not. */
     void (*sort)(struct reuse *reuse);
     /* Makes the other objects fit for reuse. The caller carries them, and does afterwards, but not
-     * meanwhile. */
+     * while this runs. */
     void (*make_fit)(struct reuse *reuse);
 };
 extern const struct reuse_upcalls reuse_upcalls;
 
-/* Deferrals to caches without and with CACHE_DESTRUCT_SOON need not be told (put_off): the
+/* Deferrals to caches without and with CACHE_DESTRUCT_SOON need not be notified (put_off): the
  * extension watches, and makes all threads fence after it has stopped. Atomic; written by the
  * extension. */
 extern uint32_t reuse_watched[2];
 
-/* Tells the extension about a deferral, unless it watches. */
+/* Notifies the extension about a deferral, unless it watches. */
 static inline void reuse_put_off(unsigned cache_flags)
 {
     compiler_barrier(); /* the load is after the append; see reuse_watched */

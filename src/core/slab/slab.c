@@ -75,8 +75,8 @@ static bool take_pages(struct slab *slab, struct prudence_cache *cache, unsigned
     return slab->pages != NULL;
 }
 
-/* Tells the cache's window whether addresses in the slab find it, and how many slabs there will be.
- * The latter is a hint, because slabs are counted later when they come and when they go. */
+/* Notifies the cache's window whether addresses in the slab find it, and how many slabs there will
+ * be. The latter is a hint, because slabs are counted later when they come and when they go. */
 static void note_live(struct slab *slab, bool live)
 {
     struct os_window *window = window_beside(slab);

@@ -23,7 +23,8 @@ struct slab {
     uint32_t capacity; /* objects */
     uint16_t node;
     bool alone; /* one object, on pages of the extension that made it; never in CPUs' caches */
-    uint8_t margin_pages; /* in units of OS_PAGE_SIZE, after a large block; nobody may touch them */
+    uint8_t
+        margin_pages; /* in units of OS_PAGE_SIZE, after a large block; no thread may touch them */
     void *pages;
     size_t bytes;
     /* Changed when objects move between the node and CPUs' caches, so these have a line of their
@@ -116,7 +117,7 @@ static inline void *slab_object(const struct slab *slab, unsigned index, size_t 
     return slab->base + index * stride;
 }
 
-/* Return the bytes before and after a large block that nobody may touch. */
+/* Return the bytes before and after a large block that no thread may touch. */
 static inline size_t slab_front_margin(const struct slab *slab)
 {
     return (size_t)(slab->base - (char *)slab->pages);

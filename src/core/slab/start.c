@@ -21,7 +21,7 @@ COLD bool slab_start(void)
     return true;
 }
 
-/* Called when no cache is left, and no thread calls any more. */
+/* Called when no cache remains, and no thread calls any more. */
 void slab_stop(void)
 {
     preflush_stop();

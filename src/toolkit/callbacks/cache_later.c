@@ -6,7 +6,7 @@
  * The cache has room for the head of a callback in its own domain. When that runs, everything that
  * was deferred before has had a grace period. If objects still wait then, because their batch was
  * closed later or their destructor is about to run elsewhere, the callback queues itself anew, so
- * it never waits in the thread of callbacks. Nobody else uses a cache that is to end.
+ * it never waits in the thread of callbacks. No other thread uses a cache that is to end.
  */
 #include <errno.h>
 
@@ -53,7 +53,7 @@ static bool is_settled(struct prudence_cache *cache)
 static void end_or_wait(struct prudence_head *head);
 
 /* A domain whose grace periods the library ends by itself; if the cache's is none, its objects have
- * to be looked at now and then. */
+ * to be read now and then. */
 static void call_later(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;

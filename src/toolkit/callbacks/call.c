@@ -2,7 +2,7 @@
 /*
  * Connects callbacks and the allocator: the functions of <prudence/call.h>.
  *
- * A queued head in memory of the allocator tells which object is about to be freed, although only
+ * A queued head in memory of the allocator shows which object is about to be freed, although only
  * the callback knows how. So the object's slab counts the object as leaving until the callback
  * runs. Refills leave alone slabs whose live objects are mostly leaving, as they do with latent
  * objects (ADR 15).

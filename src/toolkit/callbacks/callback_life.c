@@ -50,8 +50,8 @@ static size_t lanes_bytes(unsigned lanes)
     return lanes * sizeof(struct callback_lane);
 }
 
-/* Tells LeakSanitizer about the queue and the lanes, which may point to blocks of the C library.
- * (The default domain's queue is a variable of the library, where leak detectors look anyway.) */
+/* Informs LeakSanitizer about the queue and the lanes, which may point to blocks of the C library.
+ * (The default domain's queue is a variable of the library, where leak detectors check anyway.) */
 static void tell_roots(struct callback_queue *queue)
 {
     queue->is_told = annotate_root_begins(queue->lane, lanes_bytes(queue->lanes)) &&

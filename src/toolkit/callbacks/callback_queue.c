@@ -20,7 +20,7 @@
 #include "gp/user/domain.h"
 #include "toolkit/callbacks/callback_queue.h"
 
-#define LOOK_BYTES 16384 /* pushed to a lane between looks at the limit */
+#define LOOK_BYTES 16384 /* pushed to a lane between checks of the limit */
 
 struct os_lock callbacks_lock = OS_LOCK_INIT(OS_RANK_CALLBACKS);
 uint32_t callbacks_forking;
@@ -69,7 +69,7 @@ static bool lanes_are_empty(const struct callback_queue *queue)
     return true;
 }
 
-/* Looks in this order because a runner detaches lanes while `running` is set, and updates `taken`
+/* Checks in this order because a runner detaches lanes while `running` is set, and updates `taken`
  * before clearing it. */
 bool callback_queue_is_pending(const struct callback_queue *queue)
 {
@@ -225,7 +225,7 @@ void callback_queue_collect(struct callback_queue *queue)
 
     segment_init(&fresh);
     store_relaxed(&queue->collecting, queue->collecting + 1);
-    os_full_fence(); /* a barrier that saw the old count pushed before these looks at the lanes */
+    os_full_fence(); /* a barrier that saw the old count pushed before these reads the lanes */
     for (unsigned i = 0; i < queue->lanes; i++)
         count += lane_detach(&queue->lane[i], &fresh);
     if (count) {

@@ -12,7 +12,7 @@
 extern struct os_lock callbacks_lock;
 
 /* Queues head->func. `bytes` is the value that callbacks_weigh will return. Returns true when
- * enough was pushed since the last time to check the limit. Does not tell the worker, as
+ * enough was pushed since the last time to check the limit. Does not notify the worker, as
  * callback_worker_look_at() does. */
 bool callback_queue_push_quietly(struct callback_queue *queue, struct prudence_head *head,
                                  size_t bytes);

@@ -3,10 +3,10 @@
  * Waits for callbacks: until all that were queued have returned; until there is room; or a little,
  * so that threads that queue keep pace with the thread that runs callbacks.
  *
- * Barriers. A look at all lanes that begins after the barrier began has detached everything queued
- * before. When as many callbacks have returned as had been detached at the end of that look, those
+ * Barriers. A check of all lanes that begins after the barrier began has detached everything queued
+ * before. When as many callbacks have returned as had been detached at the end of that check, those
  * are among them. The barrier is also over if the queue had no pending callbacks at any moment
- * since; this matters because the queue may have been moved, and then no thread looks at the lanes
+ * since; this matters because the queue may have been moved, and then no thread reads the lanes
  * any more. A barrier needs no memory and keeps no state in the queue, so a fork may happen.
  */
 #include "gp/user/drive.h"
@@ -15,11 +15,11 @@
 #include "toolkit/callbacks/callback_wait.h"
 #include "toolkit/callbacks/callback_worker.h"
 
-#define NAP_NS      20000   /* between looks */
+#define NAP_NS      20000   /* between checks */
 #define LONG_NAP_NS 200000  /* the same while a reader lacks a CPU, which takes longer */
 #define PACE_BYTES  262144  /* bytes that wait, above which threads keep pace with the runner */
 #define PACE_MAX_NS 4000000 /* longer than another thread keeps the worker off a CPU */
-#define NO_PACE_NS  1000000 /* pause after keeping pace in vain; doubles each further time */
+#define NO_PACE_NS  1000000 /* pause after keeping pace without success; doubles each time */
 #define NO_PACE_MAX 20000000
 
 /* Does the worker's job if no thread can be started; returns false if a worker exists. Also returns
@@ -127,7 +127,7 @@ bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64
 enum behind {
     BEHIND_NOTHING, /* Below the limit, or readers inside have a CPU or wait for something else. */
     BEHIND_RUNNER,  /* callbacks may run, and have not */
-    BEHIND_READER,  /* a reader in the way only lacks a CPU, so the caller can lend one */
+    BEHIND_READER,  /* a blocking reader only lacks a CPU, so the caller can lend one */
 };
 
 /* Drives the grace period as well, in case the runner has no CPU. */

@@ -17,7 +17,7 @@ bool callback_wait_is_worthwhile(struct callback_queue *queue);
 
 /* Holds the caller back, for 4 ms at most, if callbacks that wait for no reader are queued faster
  * than they run, so the backlog is no longer than the caches can hold. Does the same while the
- * reader in the way has lost its CPU, because that reader may need this thread's CPU. Waits for no
+ * blocking reader has lost its CPU, because that reader may need this thread's CPU. Waits for no
  * action of a reader, so callers may be inside a section, but not in a callback. Returns false if
  * there was no reason to wait. */
 bool callback_wait_keep_pace(struct callback_queue *queue);

@@ -3,7 +3,7 @@
  * The threads that run callbacks.
  *
  * One thread at a time runs a queue's callbacks, so callbacks of one lane keep their order, and the
- * number that have returned tells which have. That thread is a worker. The first push starts the
+ * number that have returned shows which have. That thread is a worker. The first push starts the
  * worker, which drives the grace periods that its queues wait for, takes turns of TURN_MAX
  * callbacks among them, and sleeps without timeouts when all are empty. After callbacks have run,
  * the worker rests for a moment, so that callbacks queued in that time share a grace period and a
@@ -23,7 +23,7 @@
 #define TURN_MAX    256    /* callbacks of one queue, before others have their turn */
 #define REST_NS     250000 /* a rest, unless another thread ends it */
 #define SPIN_ROUNDS 8
-#define POLL_NS     20000    /* between looks at a grace period */
+#define POLL_NS     20000    /* between checks of a grace period */
 #define RETRY_NS    10000000 /* after the system refused a thread */
 
 READ_MOSTLY size_t (*callbacks_weigh)(const struct prudence_head *head) = NULL;
@@ -40,7 +40,7 @@ static void work(void *argument);
 
 /* Starts the thread, or ends its sleep. Starts no thread while the caller owns something of the
  * library, as callback_worker_move_queue() does, because starting one allocates. Such a caller
- * looks again afterwards. */
+ * checks again afterwards. */
 void callback_worker_wake(struct callback_worker *worker)
 {
     uint32_t no = 0;
@@ -164,7 +164,7 @@ static unsigned run_ready(struct callback_queue *queue)
     return count;
 }
 
-/* Tells threads that keep pace which cookie the oldest callbacks wait for, or 0. */
+/* Notifies threads that keep pace which cookie the oldest callbacks wait for, or 0. */
 static void say_what_it_waits_for(struct callback_queue *queue)
 {
     bool readers = !queue->ready.first && queue->segments_used;
@@ -233,7 +233,7 @@ enum callback_turn callback_worker_serve_all(struct callback_worker *worker)
     return most;
 }
 
-/* Pauses before the next look, longer each round, because readers wake no thread. */
+/* Pauses before the next check, longer each round, because readers wake no thread. */
 void callback_worker_wait_for_readers(unsigned round)
 {
     if (round < SPIN_ROUNDS)
@@ -244,8 +244,8 @@ void callback_worker_wait_for_readers(unsigned round)
         os_sleep_ns(min_size((size_t)POLL_NS * (round / 32), CALLBACK_POLL_MAX_NS));
 }
 
-/* The fence is between the store to `awake` and the look; a push has a fence between storing the
- * head and loading `awake`. So either this look finds the head, or the push finds that the worker
+/* The fence is between the store to `awake` and the check; a push has a fence between storing the
+ * head and loading `awake`. So either this check finds the head, or the push finds that the worker
  * must be woken. */
 bool callback_worker_may_sleep(struct callback_worker *worker)
 {
@@ -359,7 +359,7 @@ static void worker_stop(struct callback_worker *worker)
 }
 
 /*
- * A barrier looks at `from` and then at `to`, and must miss no callback, so a callback is in `to`
+ * A barrier reads `from` and then `to`, and must miss no callback, so a callback is in `to`
  * before counting as invoked in `from`. The mover is the runner during the move; otherwise a
  * barrier that finds no worker would run the queue.
  */

@@ -6,16 +6,16 @@
 #include "toolkit/callbacks/callback_queue.h"
 
 /* Set by a layer above: callbacks_weigh returns the bytes that a queued head counts as, and
- * callbacks_leave looks at the head before the callback runs, while the object is whole. NULL: no
+ * callbacks_leave reads the head before the callback runs, while the object is whole. NULL: no
  * bytes are counted. */
 extern size_t (*callbacks_weigh)(const struct prudence_head *head);
 extern void (*callbacks_leave)(const struct prudence_head *head);
 
-/* The result of a worker's look: the worker found nothing to do, found callbacks that wait for
+/* The result of a worker's check: the worker found nothing to do, found callbacks that wait for
  * readers or for another thread, or ran some. */
 enum callback_turn {
     CALLBACK_TURN_EMPTY,
-    CALLBACK_TURN_LATER, /* nothing waits for readers, but look again in a millisecond */
+    CALLBACK_TURN_LATER, /* nothing waits for readers, but check again in a millisecond */
     CALLBACK_TURN_WAITS,
     CALLBACK_TURN_RAN
 };
@@ -45,7 +45,7 @@ static inline void callback_hurry(struct callback_worker *worker)
         callback_worker_end_rest(worker);
 }
 
-/* Like callback_queue_push_quietly(), and tells the worker. */
+/* Like callback_queue_push_quietly(), and notifies the worker. */
 static inline bool callback_push(struct callback_queue *queue, struct prudence_head *head,
                                  size_t bytes)
 {
@@ -59,31 +59,31 @@ static inline bool callback_push(struct callback_queue *queue, struct prudence_h
     return look;
 }
 
-/* Has the worker look at the queue, and starts the worker if needed. */
+/* Has the worker check the queue, and starts the worker if needed. */
 void callback_worker_look_at(struct callback_queue *queue);
 
 /* Returns whether this thread is in a callback. */
 bool callback_here(void);
 
 /* Moves the callbacks of `from` to `to`, of the same domain, and ends the worker of `from`, waiting
- * for a callback that runs there. No thread pushes to `from` any more. Barriers may look at both,
+ * for a callback that runs there. No thread pushes to `from` any more. Barriers may read both,
  * first at `from`. */
 void callback_worker_move_queue(struct callback_queue *from, struct callback_queue *to);
 
-/* Makes the process's worker look at callbacks_other_work, if there is one. Starts no worker, and
+/* Makes the process's worker check callbacks_other_work, if there is one. Starts no worker, and
  * may be called with any locks held. */
 void callback_worker_nudge(void);
 
 /* --- private to callback_*.c --- */
 
-#define CALLBACK_POLL_MAX_NS 1000000 /* longest pause between looks */
+#define CALLBACK_POLL_MAX_NS 1000000 /* longest pause between checks */
 
 /* Serves one turn of a queue. Also returns WAITS if another thread runs the queue. */
 enum callback_turn callback_worker_serve(struct callback_queue *queue);
 void callback_worker_wait_for_readers(unsigned round);
 
 /* The steps of a worker's thread. callback_worker_serve_all() serves one turn of each queue. After
- * a while without work, callback_worker_may_sleep() announces that the worker sleeps, looks once
+ * a while without work, callback_worker_may_sleep() announces that the worker sleeps, checks once
  * more, and returns true if the thread may sleep until another one sets `awake`. */
 enum callback_turn callback_worker_serve_all(struct callback_worker *worker);
 bool callback_worker_may_sleep(struct callback_worker *worker);

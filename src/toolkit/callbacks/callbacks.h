@@ -38,7 +38,7 @@ struct callback_segment {
     gp_cookie cookie;
 };
 
-/* What prudence_domain_call_around() was told; written by the runner. Zero: nothing. */
+/* The arguments of prudence_domain_call_around(); written by the runner. Zero: nothing. */
 struct callback_around {
     void (*begin)(void *argument), (*end)(void *argument);
     void *argument;
@@ -47,7 +47,7 @@ struct callback_around {
 
 /* A sleeping worker must be woken; a resting one comes back without help. */
 enum callback_awake {
-    CALLBACK_SLEEPS, /* or is about to look once more */
+    CALLBACK_SLEEPS, /* or is about to check once more */
     CALLBACK_AWAKE,
     CALLBACK_RESTS,
 };
@@ -93,14 +93,15 @@ struct callback_queue {
     uint32_t progress,
         watchers; /* Threads that wait for `invoked` or `collected` sleep on progress. */
 
-    /* Set when a throttled caller waited in vain: no other waits until `invoked` changes. */
+    /* Set when a throttled caller waited without success: no other waits until `invoked`
+     * changes. */
     uint32_t expired;
     uint64_t expired_invoked;
     uint64_t no_pace_until; /* ns; set when a thread that kept pace saw none return */
     uint64_t no_pace_ns;    /* that pause; 0: the last thread saw some return */
 
     struct callback_lane *lane;
-    void *context; /* of an external domain; kept here, where tools look for pointers */
+    void *context; /* of an external domain; kept here, where tools search for pointers */
     bool is_told;  /* LeakSanitizer knows of the queue and the lanes */
 };
 

@@ -102,7 +102,7 @@ static unsigned epoch_now(const struct prudence_cache *cache)
     return load_relaxed(&destruct_of_cache(cache)->pending_epoch) & 1;
 }
 
-/* Counts objects before another thread can find them, or find that they have left the ring: the
+/* Counts objects before another thread can find them, or find that they are out of the ring: the
  * ring's head moves later, by a release store. */
 void destruct_to_slabs(struct prudence_cache *cache, void **objects, unsigned count)
 {
@@ -191,8 +191,8 @@ static void destruct_freed(struct slab *slab, void *object, const char *what)
     destruct_hand_now(slab->cache, slab, object);
 }
 
-/* Without membarrier, deferrals are always told, and fence here, after the append. Starts the
- * worker if that is needed. If it could not be started, the next deferral is told again. */
+/* Without membarrier, deferrals always notify, and fence here, after the append. Starts the
+ * worker if that is needed. If it could not be started, the next deferral notifies again. */
 void destruct_watch(void)
 {
     bool fences = !destruct_hands_use_membarrier();
@@ -235,7 +235,7 @@ bool destruct_may_run(void)
     return !destruct_runs && gp_may_wait();
 }
 
-/* Has the worker look at caches that want it. Any locks may be held. */
+/* Has the worker check caches that want it. Any locks may be held. */
 static void destruct_kick(void)
 {
     store_release(&destruct_wanted, 1u);
@@ -351,7 +351,7 @@ static void destruct_flush(struct prudence_cache *cache)
     unsigned some = 1;
 
     if (!destruct_may_run())
-        return; /* The worker is told when a slab cannot be freed (node.c). */
+        return; /* The worker is notified when a slab cannot be freed (node.c). */
     drain_cache(cache, true);
     most = destruct_pending(cache);
     for (; some && done < most; done += some)

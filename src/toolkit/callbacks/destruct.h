@@ -30,17 +30,17 @@ const struct prudence_cache *destruct_here(void);
 
 extern uint32_t destruct_wanted; /* some cache wants the worker; atomic */
 
-/* The worker looks at caches with DESTRUCT_SOON; atomic. With membarrier, reuse_watched[1] says
+/* The worker reads caches with DESTRUCT_SOON; atomic. With membarrier, reuse_watched[1] says
  * so. */
 extern uint32_t destruct_watches;
 
-/* Has the worker look at such caches. Called after a deferral to one. */
+/* Has the worker check such caches. Called after a deferral to one. */
 void destruct_watch(void);
 
 /* Extends a cache that has a destructor; all fields are atomic but the last. */
 struct destruct_cache {
-    /* Objects past the rings whose destructor has not returned, by the epoch in which they left
-     * the ring. */
+    /* Objects past the rings whose destructor has not returned, by the epoch in which they went out
+     * of the ring. */
     uint64_t pending[2];
     uint32_t pending_epoch; /* the lowest bit is the epoch that objects count in */
     uint32_t wanted;        /* destructors keep free slabs from being freed */
@@ -49,7 +49,7 @@ struct destruct_cache {
     uintptr_t barrier_runner; /* the thread whose barrier changes epochs; 0: none */
     uint64_t barriers_begun, barriers_ended;
     uint64_t turn; /* number of the worker's last turn here */
-    /* Of caches with DESTRUCT_SOON: the tails of the CPUs' rings when the worker last looked, and
+    /* Of caches with DESTRUCT_SOON: the tails of the CPUs' rings when the worker last checked, and
      * when that was, in ns. Written by the worker. */
     uint64_t *tails, looked_at;
 };

@@ -3,15 +3,15 @@
  * Waits for the destructors of one cache.
  *
  * An object with a pending destructor may be anywhere: in a ring, in a slab, held by a
- * thread that moves the object or runs the destructor. So a barrier does not look for all objects.
- * It first moves those in rings to slabs, and they are counted when they leave the ring, whoever
- * takes them. Then it waits for the count, from which an object is subtracted when the destructor
- * has returned. There are two counts, for two epochs, and each object adds to the present epoch's
- * count. A barrier begins a new epoch, waits until the old count is 0, and does the same once more.
- * So the barrier has seen each count at 0 after it began, in whichever an object counts, which is
- * all that the promise needs. Two counts ensure progress: however many others defer, the count that
- * a barrier waits for grows only by threads that read the epoch just before. One barrier at a time
- * changes epochs; barriers that wait for that one share the next.
+ * thread that moves the object or runs the destructor. So a barrier does not search for all
+ * objects. It first moves those in rings to slabs, and they are counted when they leave the ring,
+ * whoever takes them. Then it waits for the count, from which an object is subtracted when the
+ * destructor has returned. There are two counts, for two epochs, and each object adds to the
+ * present epoch's count. A barrier begins a new epoch, waits until the old count is 0, and does the
+ * same once more. So the barrier has seen each count at 0 after it began, in whichever an object
+ * counts, which is all that the promise needs. Two counts ensure progress: however many others
+ * defer, the count that a barrier waits for grows only by threads that read the epoch just before.
+ * One barrier at a time changes epochs; barriers that wait for that one share the next.
  *
  * No lock is held during a wait. The holder of `barrier_runner` (by compare-and-swap) changes
  * epochs. The cache outlives the wait because the caller has it.
@@ -28,10 +28,10 @@
 #include "toolkit/callbacks/destruct_hand.h"
 #include "toolkit/callbacks/destruct_worker.h"
 
-#define BARRIER_NS   20000 /* between looks at destructors that other threads run */
+#define BARRIER_NS   20000 /* between checks of destructors that other threads run */
 #define EPOCH_SET(e) (1u << (e))
 
-/* Moves what is in the rings now to slabs, or sees that it has left. */
+/* Moves what is in the rings now to slabs, or sees that it has gone. */
 static bool empty_rings(struct prudence_cache *cache, uint64_t deadline)
 {
     for (unsigned i = 0; i < os_cpu_count(); i++) {

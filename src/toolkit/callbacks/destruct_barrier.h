@@ -13,7 +13,7 @@ struct prudence_cache;
 bool destruct_barrier(struct prudence_cache *cache, uint64_t deadline);
 
 /* Same before the cache is destroyed, also for objects that destructors defer. Afterwards the
- * worker looks at the cache no more. */
+ * worker reads the cache no more. */
 void destruct_barrier_until_empty(struct prudence_cache *cache);
 
 #endif /* TOOLKIT_CALLBACKS_DESTRUCT_BARRIER_H */

@@ -8,9 +8,9 @@
  * by a thread that carries the objects, or while none can.
  *
  * No destructor begins while the process is copied: its object would count as destroyed in the
- * child, or not, by chance. The thread that begins one marks that it decides, then looks whether a
+ * child, or not, by chance. The thread that begins one marks that it decides, then checks whether a
  * fork copies. Fork says that it copies, makes all threads fence (membarrier), then waits for
- * those that decide. Either the thread's look finds the fork, or fork's finds the mark. So
+ * those that decide. Either the thread's check finds the fork, or fork's finds the mark. So
  * beginning a destructor takes no fence, and no atomic operation but loads and stores. Without
  * membarrier the thread carries while it decides, and fork waits for that.
  */

@@ -5,13 +5,13 @@
  * turn serves the cache that has waited longest, for a limited number of objects.
  *
  * DESTRUCT_SOON: a thread that allocates from the cache destroys objects itself, and cheaper. So
- * the worker looks at such a cache every SOON_NS, and takes out of rings only what was there at its
- * last look. Where threads recycle, rings turn round faster than that, and the worker finds
+ * the worker reads such a cache every SOON_NS, and takes out of rings only what was there at its
+ * last check. Where threads recycle, rings turn round faster than that, and the worker finds
  * nothing, and asks for no grace period.
  *
  * While objects are in rings or slabs of any such cache, the worker watches, and deferrals need not
- * tell it. To stop, it says so, makes all threads fence (membarrier), and looks once more. A
- * deferral that found the worker watching has appended its object before that look. Without
+ * notify it. To stop, it says so, makes all threads fence (membarrier), and checks once more. A
+ * deferral that found the worker watching has appended its object before that check. Without
  * membarrier, deferrals fence.
  *
  * Only the main worker runs turns. slab_caches_lock guards `destruct_serving`, which keeps that
@@ -33,7 +33,7 @@
 
 #define TURN_MAX 256 /* objects of one cache, before callbacks have their turn */
 #define SOON_NS                                                                                    \
-    900000 /* less than a long rest of the worker; between looks at a cache with DESTRUCT_SOON */
+    900000 /* less than a long rest of the worker; between checks of a cache with DESTRUCT_SOON */
 
 static struct prudence_cache *destruct_serving; /* by the worker; under slab_caches_lock */
 static uint64_t destruct_turns;                 /* number of the worker's turns */
@@ -49,7 +49,7 @@ bool destruct_worker_serves(const struct prudence_cache *cache)
     return served;
 }
 
-/* Without `now`, a cache with DESTRUCT_SOON wants the worker even if it was looked at a moment
+/* Without `now`, a cache with DESTRUCT_SOON wants the worker even if it was read a moment
  * ago. */
 static bool wants_worker(const struct prudence_cache *cache, uint64_t now)
 {
@@ -90,7 +90,7 @@ static void destruct_worker_let_go(void)
     os_lock_release(&slab_caches_lock);
 }
 
-/* Runs one turn; asks for another one if objects may be left. */
+/* Runs one turn; asks for another one if objects may remain. */
 static bool run_turn(struct prudence_cache *cache, bool any_slab)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -103,8 +103,8 @@ static bool run_turn(struct prudence_cache *cache, bool any_slab)
     return done > 0;
 }
 
-/* Moves safe objects to slabs that were in rings at the last look. Returns whether such objects are
- * left. */
+/* Moves safe objects to slabs that were in rings at the last check. Returns whether such objects
+ * remain. */
 static bool take_what_stays(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -117,7 +117,7 @@ static bool take_what_stays(struct prudence_cache *cache)
         if (drain_ring_safe(cache, i, own->tails[i]))
             own->tails[i] = tail;
         else
-            left = true; /* the tail stays, so that the next look takes them */
+            left = true; /* the tail stays, so that the next check takes them */
     }
     return left;
 }
@@ -128,7 +128,7 @@ static void drive(struct prudence_cache *cache)
     gp_drive(cache->domain);
 }
 
-/* One look at a cache with DESTRUCT_SOON. Returns whether destructors ran. */
+/* Checks a cache with DESTRUCT_SOON once. Returns whether destructors ran. */
 static bool look_at_soon(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);

@@ -49,11 +49,11 @@ void prudence_epoch_misuse(const struct prudence_reader *self, const char *funct
 
     if (load_relaxed(&self->word) == 0)
         os_panic(
-            "%s: this thread is not pinned in domain '%s'; look for a path that unpins twice, "
+            "%s: this thread is not pinned in domain '%s'; search for a path that unpins twice, "
             "or uses another thread's record",
             function, domain->name);
     os_panic(
-        "%s: pins and sections of domain '%s' nested deeper than %u; look for a path that "
+        "%s: pins and sections of domain '%s' nested deeper than %u; search for a path that "
         "leaves one without prudence_epoch_unpin",
         function, domain->name, (unsigned)PRUDENCE_NESTING_MASK);
 }
@@ -73,7 +73,7 @@ bool prudence_epoch_try_advance(struct prudence_domain *domain, int *behind)
     return began;
 }
 
-/* Returns whether drivers look at the words of the domain's readers. Reports why not. */
+/* Returns whether drivers read the words of the domain's readers. Reports why not. */
 static bool epoch_kick_is_valid(const struct prudence_domain *domain,
                                 const struct prudence_kick *kick)
 {
@@ -81,8 +81,8 @@ static bool epoch_kick_is_valid(const struct prudence_domain *domain,
 
     if (domain->scheme != &gp_memb && domain->scheme != &gp_memb_by_callers &&
         domain->scheme != &gp_srcu)
-        os_report("%s: nobody looks for readers of domain '%s', which is %s", what, domain->name,
-                  domain->scheme->name);
+        os_report("%s: no thread searches for readers of domain '%s', which is %s", what,
+                  domain->name, domain->scheme->name);
     else if (kick && kick->size < sizeof *kick)
         os_report("%s: domain '%s': kick->size is %zu, less than %zu", what, domain->name,
                   kick->size, sizeof *kick);

@@ -16,7 +16,7 @@
  * thread waits without a deadline (gp_wait), because such a thread may block forever anyway.
  *
  * Sleeping. A requesting thread stores the goal (a compare-and-swap of the sequence), then
- * exchanges `asked`. The library's thread clears `asked`, makes a full fence, and looks at the goal
+ * exchanges `asked`. The library's thread clears `asked`, makes a full fence, and reads the goal
  * once more.
  *
  * Fork waits a little for a running synchronize to return, because synchronize may hold foreign
@@ -47,17 +47,17 @@ struct external {
 
     uint32_t started;  /* the thread exists */
     uint32_t stopping; /* the thread shall end, and answers by started = 0 */
-    uint32_t asked;    /* 0: the thread sleeps, or is about to look once more */
+    uint32_t asked;    /* 0: the thread sleeps, or is about to check once more */
     uint32_t inside;   /* number of running synchronizes, the thread's and waiters'; atomic */
     uint32_t paused;   /* by fork: no synchronize may begin */
 
     struct reader_slot stall; /* stands for all foreign readers */
 };
 
-/* Number of external domains that can tell whether a thread is inside; atomic. */
+/* Number of external domains that know whether a thread is inside; atomic. */
 static uint32_t externals;
 
-/* Returns whether this thread is inside a foreign section; false if the scheme cannot tell. */
+/* Returns whether this thread is inside a foreign section; false if the scheme does not know. */
 static bool reader_is_here(const struct prudence_domain *domain)
 {
     const struct external *external = domain->external;

@@ -5,24 +5,24 @@
  *
  * The argument. Let an object x be unlinked, then pushed to a batch; the batch detached, a full
  * fence F made, and the sequence read as s: the cookie is s + 1. A thread that finds the goal g >=
- * s + 1 in the sequence makes a barrier B and then looks once at each slot. A reader writes x's
- * name to its slot, then looks at the link, and uses x only if the link still has x.
- *   - If the reader wrote the name before B, the look sees the name, or what the slot's user wrote
- *     there later; the use of x has then ended, and its accesses come before the look (release,
+ * s + 1 in the sequence makes a barrier B and then reads each slot once. A reader writes x's
+ * name to its slot, then reads the link, and uses x only if the link still has x.
+ *   - If the reader wrote the name before B, the check sees the name, or what the slot's user wrote
+ *     there later; the use of x has then ended, and its accesses come before the check (release,
  *     acquire).
- *   - If after B, the reader's look at the link comes after B, so after the unlink, and does not
+ *   - If after B, the reader's load of the link comes after B, so after the unlink, and does not
  *     find x.
  * "Before or after B" is a dichotomy because B is a membarrier, or because readers fence between
- * the name and the look. B comes after the load of g, and the mode is read after g, as in memb.c. A
- * second look needs no second barrier if one was made for a goal at or past the cookie:
+ * the name and the check. B comes after the load of g, and the mode is read after g, as in memb.c.
+ * A second check needs no second barrier if one was made for a goal at or past the cookie:
  * `barrier_goal`.
  *
  * So after B an object that no slot names is safe, alone: hazard_poll_objects(). A grace period
  * ends, for all objects, when each slot has stopped naming the object that it named after B, and no
  * higher slot of the record has taken the name over: hazard_drive().
- * To know that, one thread at a time keeps names that it saw. It looks at the slots in order: keeps
- * as many names as it has room for, waits until all of them are gone, and looks on from there (a
- * round). A later look at a slot is as good as an early one, because no protection of an unlinked
+ * To know that, one thread at a time keeps names that it saw. It checks the slots in order: keeps
+ * as many names as it has room for, waits until all of them are gone, and checks on from there (a
+ * round). A later check at a slot is as good as an early one, because no protection of an unlinked
  * object begins after B. A thread that loses its CPU with a round delays grace periods, and no
  * poll.
  *
@@ -139,8 +139,8 @@ static void hazard_drive(struct prudence_domain *domain, uint64_t goal)
 
 #define LOOK_AT_MOST 32 /* records */
 
-/* Returns whether a full fence of this thread is a barrier, and a look at few slots is enough. A
- * thread that claims a record later fences before it looks at a link. */
+/* Returns whether a full fence of this thread is a barrier, and a check of few slots is enough. A
+ * thread that claims a record later fences before it reads a link. */
 static bool is_quick(void)
 {
     bool only_own;

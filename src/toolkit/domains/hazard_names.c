@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks for the names in all slots of hazard pointers.
+ * Searches for the names in all slots of hazard pointers.
  *
- * One look at each slot is enough after a barrier, if the slots of a record are looked at from the
+ * One check of each slot is enough after a barrier, if the slots of a record are read from the
  * lowest up: no protection of an object that was unlinked before the barrier begins after it, and
  * one moves only to a higher slot of its record (prudence_hazard_acquire_row). Its user writes the
- * higher slot first. So a look that finds the lower slot without the name finds the higher one with
- * it (release, acquire), or the protection is over.
+ * higher slot first. So a check that finds the lower slot without the name finds the higher one
+ * with it (release, acquire), or the protection is over.
  *
- * Locks: none. Any number of threads look at the same time.
+ * Locks: none. Any number of threads check at the same time.
  */
 #include <string.h>
 
@@ -85,9 +85,9 @@ static void look_on(struct hazard_watch *watch)
 }
 
 /*
- * Looks once more; returns whether no protection is left that began before the barrier. Keeps as
- * many names as there is room for, and looks at further slots when all of these are gone. A late
- * look at a slot is as good as an early one, because of the head of this file.
+ * Checks once more; returns whether no protection remains that began before the barrier. Keeps as
+ * many names as there is room for, and reads further slots when all of these are gone. A late
+ * check of a slot is as good as an early one, because of the head of this file.
  */
 bool hazard_names_watched(struct hazard_watch *watch)
 {
@@ -214,9 +214,9 @@ static void filter_all(struct hazard_filter *filter, void **objects, unsigned co
     }
 }
 
-/* Looks at all slots. Puts the objects that are named last, and returns the number of the others.
+/* Checks all slots. Puts the objects that are named last, and returns the number of the others.
  * `size` 0: `objects` are heads, which have the address and the size of an object. After the first
- * names a filter keeps a look at 100,000 slots short. */
+ * names a filter keeps a check of 100,000 slots short. */
 unsigned hazard_names_poll_objects(void **objects, unsigned count, size_t size)
 {
     struct hazard_filter filter UNINITIALIZED;

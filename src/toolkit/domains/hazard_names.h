@@ -5,7 +5,7 @@
 
 #include "toolkit/domains/hazard_slots.h"
 
-#define HAZARD_NAMES 256 /* names that a look takes at a time */
+#define HAZARD_NAMES 256 /* names that a check takes at a time */
 
 /* Where a walk over all slots goes on. */
 struct hazard_walk {
@@ -23,9 +23,9 @@ struct hazard_names {
 #define HAZARD_WATCHED 248
 
 struct hazard_watch {
-    struct hazard_walk walk; /* the slots to look at after these */
+    struct hazard_walk walk; /* the slots to read after these */
     unsigned count;
-    bool is_new; /* the names below were seen by the last look for the first time */
+    bool is_new; /* the names below were seen by the last search for the first time */
     struct {
         const struct prudence_hazard *slot;
         const void *name;

@@ -3,13 +3,13 @@
  * Objects with deleters that wait until no slot names them (prudence_hazard_retire), whatever
  * memory they are in.
  *
- * An object waits in `retired` until a thread looks for names. The look puts it into `safe_heads`,
- * or back if it is named. A look is due when so much waits that a membarrier and a look cost little
- * for each object. Then threads that retire delete what is safe, a handful at a time, and look if
- * nothing is. So what waits has a bound, also if a thread loses its CPU between two deleters, or
- * during a look: the others wait for that look, which waits for no thread.
+ * An object waits in `retired` until a thread searches for names. The check puts it into
+ * `safe_heads`, or back if it is named. A check is due when so much waits that a membarrier and a
+ * check cost little for each object. Then threads that retire delete what is safe, a handful at a
+ * time, and check if nothing is. So what waits has a bound, also if a thread loses its CPU between
+ * two deleters, or during a check: the others wait for that check, which waits for no thread.
  *
- * Locks: `look_lock` for a look; within it, and alone, `retired_lock` for the lists. None is held
+ * Locks: `look_lock` for a check; within it, and alone, `retired_lock` for the lists. None is held
  * while a deleter runs. A deleter that retires only adds to the list, so deleters do not nest.
  */
 #include "bug_search.h"
@@ -23,7 +23,7 @@
 #define DUE_BYTES    ((size_t)1 << 20)
 #define HAND_OBJECTS 8 /* that a thread takes from `safe_heads` at a time */
 #define HAND_BYTES   ((size_t)8 << 10)
-#define GROUP        512 /* objects that a look at all slots is for */
+#define GROUP        512 /* objects that a check of all slots is for */
 
 /* First in, first out. */
 struct heads {
@@ -36,7 +36,7 @@ static struct os_lock retired_lock = OS_LOCK_INIT(OS_RANK_RETIRED);
 
 /* Under retired_lock, but the objects in `looked_for` belong to the holder of look_lock. */
 static struct heads retired, looked_for, safe_heads;
-static uint64_t named_objects, named_bytes; /* found by the last look */
+static uint64_t named_objects, named_bytes; /* found by the last check */
 static struct head_set retired_set;         /* with check=1 */
 
 static __thread bool deleting __attribute__((tls_model("initial-exec")));
@@ -66,7 +66,7 @@ static void append_heads(struct heads *heads, const struct heads *more)
     heads->bytes += more->bytes;
 }
 
-/* Named objects do not count, and as many as were named may wait, so that a look that finds many
+/* Named objects do not count, and as many as were named may wait, so that a check that finds many
  * names is rare. */
 static bool is_due(void)
 {
@@ -95,9 +95,10 @@ static void lists_differ(uint64_t objects, uint64_t linked)
         (unsigned long long)objects, (unsigned long long)linked);
 }
 
-/* ---------------------------------------------------------------------------------------- looks */
+/* ----------------------------------------------------------------------------------------
+ * checks */
 
-/* Looks for the names of a group of heads. */
+/* Searches for the names of a group of heads. */
 static void poll_group(void **group, unsigned count, struct heads *unnamed, struct heads *named)
 {
     unsigned kept = hazard_names_poll_objects(group, count, 0);
@@ -131,7 +132,7 @@ static void poll_heads(const struct heads *heads, struct heads *unnamed, struct 
     hazard_slots_tell_over();
 }
 
-/* Looks for names, if that is due or `anyway`. Returns how many objects are safe_heads. */
+/* Searches for names, if that is due or `anyway`. Returns how many objects are safe_heads. */
 static uint64_t look_for_names(bool anyway)
 {
     struct heads unnamed = {0}, named = {0};

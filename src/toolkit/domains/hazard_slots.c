@@ -2,7 +2,7 @@
 /*
  * Slots of hazard pointers: records of seven, which threads claim at their first slot and when all
  * their slots are in use, and give back at their end. Chunks of records are never unmapped, because
- * threads that look for names hold no lock.
+ * threads that search for names hold no lock.
  *
  * Only the thread of a record and its handlers change `free` and `movable`, each time by one
  * instruction (prudence_hazard_add_bits_), because a handler may take back slots. Another thread
@@ -13,17 +13,17 @@
  *
  * A thread that ends gives back the records of which it holds no slot. Another stays the thread's,
  * because destructors of the program may run after ours in each round and use the slot, until a
- * look finds that the thread is gone.
+ * check finds that the thread is gone.
  *
  * Claims are compare-and-swaps of `thread`, without a lock, so that a signal handler may claim. A
- * claim raises `used`, then fences: a thread that looks for names and misses the record made its
+ * claim raises `used`, then fences: a thread that searches for names and misses the record made its
  * barrier before that fence, so this reader sees every unlink that the looker relies on.
  *
  * The mode. Drivers read `drivers_skip` after their goal; readers read their slot's `fenced` after
- * they wrote the name. To fenced: tell all slots, membarrier, only then let drivers skip theirs. To
- * fence-free: first make drivers use the membarrier again, then tell the slots. A thread that
- * claims while the mode changes sets its slots fence-free, fences, and looks at the mode once more;
- * the switch writes the mode, fences, and then tells the slots. So one of them sees the other.
+ * they wrote the name. To fenced: notify all slots, membarrier, only then let drivers skip theirs.
+ * To fence-free: first make drivers use the membarrier again, then notify the slots. A thread that
+ * claims while the mode changes sets its slots fence-free, fences, and reads the mode once more;
+ * the switch writes the mode, fences, and then notifies the slots. So one of them sees the other.
  */
 #include <errno.h>
 #include <signal.h>
@@ -37,7 +37,7 @@
 #define ALL_SLOTS ((UINT32_C(1) << PRUDENCE_HAZARDS) - 1)
 /* In `thread`: a thread, 0, an orphan (below 0, each time another number), or: */
 #define BEING_REAPED INT32_MIN
-#define OF_THE_CHILD INT32_MAX /* while a forked child looks through the records */
+#define OF_THE_CHILD INT32_MAX /* while a forked child searches the records */
 
 _Static_assert(sizeof(struct prudence_hazards) == 128, "two cache lines, found from a slot");
 
@@ -50,7 +50,7 @@ static __thread struct prudence_hazards *hazards_first __attribute__((tls_model(
 static __thread struct prudence_hazards *hazards_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_hazards *prudence_hazards_self
     __attribute__((alias("hazards_self")));
-/* This thread's records, and the one where the next look for a free slot begins. */
+/* This thread's records, and the one where the next search for a free slot begins. */
 static __thread struct hazard_owner *mine __attribute__((tls_model("initial-exec")));
 static __thread struct hazard_owner *look_from __attribute__((tls_model("initial-exec")));
 static __thread int32_t my_id __attribute__((tls_model("initial-exec"))); /* in these records */
@@ -60,7 +60,7 @@ static uint32_t slots_fenced = 1;              /* of new slots; atomic */
 static uint32_t drivers_skip = 1;              /* atomic */
 static uint32_t switching;                     /* compare-and-swap */
 static uint64_t gone_asked_at, gone_looked_at; /* ns; as those of a domain */
-static unsigned reap_from;                     /* where the next look begins; a hint */
+static unsigned reap_from;                     /* where the next check begins; a hint */
 
 /* ----------------------------------------------------------------------------------- records */
 
@@ -190,9 +190,9 @@ static bool has_row(const struct prudence_hazards *record, unsigned count)
     return lowest_row(load_relaxed(&record->free), count) != 0;
 }
 
-#define LOOK_MOST 16 /* records; so a thread with many does not look at all of them each time */
+#define LOOK_MOST 16 /* records; so a thread with many does not read all of them each time */
 
-/* Returns a record of this thread with `count` free slots side by side, or NULL. Looks at some
+/* Returns a record of this thread with `count` free slots side by side, or NULL. Reads some
  * records at a time. */
 static struct prudence_hazards *own_with_room(unsigned count)
 {
@@ -244,7 +244,7 @@ static void check_names_nothing(struct prudence_hazard *hazards, unsigned count)
         if (!name)
             continue;
         os_report(
-            "prudence_hazard_acquire: the free slot %p names %p; look for a "
+            "prudence_hazard_acquire: the free slot %p names %p; search for a "
             "prudence_hazard_protect or prudence_hazard_set after its release",
             (void *)&hazards[i], name);
         store_release(&hazards[i].name, NULL);
@@ -495,12 +495,12 @@ void hazard_slots_thread_ends(void)
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }
 
-#define ASK_NS   1000000   /* between looks, which are system calls */
-#define LOOK_NS  100000000 /* between looks that open files */
-#define ASK_MOST 64        /* records that a look asks for */
+#define ASK_NS   1000000   /* between checks, which are system calls */
+#define LOOK_NS  100000000 /* between checks that open files */
+#define ASK_MOST 64        /* records that a check asks for */
 
 /* Gives back the record if its thread is gone. The compare-and-swap lets one thread do so; the
- * second look at the time, because a new thread of the same id may have claimed the record. */
+ * second check of the time, because a new thread of the same id may have claimed the record. */
 static void hazard_slots_reap_one(struct prudence_hazards *record, struct hazard_owner *owner,
                                   bool thoroughly)
 {
@@ -516,7 +516,7 @@ static void hazard_slots_reap_one(struct prudence_hazards *record, struct hazard
         compare_exchange(&record->thread, &reaped, thread);
 }
 
-/* Looks for threads that are gone without a sign, from where the last look stopped. Called when
+/* Searches for threads that are gone without a sign, from where the last check stopped. Called when
  * there is no free record, and when an object was named. */
 void hazard_slots_reap(void)
 {
@@ -592,7 +592,7 @@ void hazard_slots_barrier_failed(void)
         hazard_slots_follow_options();
 }
 
-/* Tells the race detector that what slots named is no longer used. */
+/* Informs the race detector that what slots named is no longer used. */
 void hazard_slots_tell_over(void)
 {
     struct hazard_chunk *chunk;

@@ -13,13 +13,13 @@
 struct hazard_owner {
     struct prudence_hazards *record;
     struct hazard_owner *next;
-    uint64_t claimed_at; /* boot time, ns; tells apart threads of one id; atomic */
+    uint64_t claimed_at; /* boot time, ns; distinguishes threads of one id; atomic */
 };
 
 struct hazard_chunk {
     struct hazard_chunk *next; /* older chunk */
     uint64_t used;             /* leading records that were ever claimed; atomic, only grows */
-    uint32_t taken;            /* records that are not free; atomic, a hint where to look */
+    uint32_t taken;            /* records that are not free; atomic, a hint where to check */
     struct hazard_owner owners[HAZARDS_IN_CHUNK];
     struct prudence_hazards records[HAZARDS_IN_CHUNK];
 };

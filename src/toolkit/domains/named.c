@@ -8,7 +8,7 @@
  * may name other memory, and objects that are live, for as long as they like; the wait forgets
  * those. Whether an object is deferred is certain only while the heap is held as for a walk
  * (slab/fork.c) and the CPUs of the cache are owned. So the wait asks when it sees a name first,
- * and then less and less often, in case the address was reused and named again meanwhile.
+ * and then less and less often, in case the address was reused and named again in between.
  *
  * Locks: none is held during a sleep.
  */

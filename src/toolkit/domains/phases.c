@@ -16,7 +16,7 @@
  *
  * The scan stops at the first thread that has not ticked, and after the last slot that was ever
  * used. A slot claimed during the scan belongs to a thread that is just joining and counts as
- * having ticked. So only the thread that ticks last looks at all threads.
+ * having ticked. So only the thread that ticks last checks all threads.
  */
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
@@ -70,7 +70,7 @@ bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase
     return true;
 }
 
-/* If the thread has not ticked in the present phase, that phase cannot end meanwhile, so the
+/* If the thread has not ticked in the present phase, that phase cannot end now, so the
  * published phase is the present one. If the thread has ticked, this may publish an older phase
  * again; no tick is lost, because this one was surplus. */
 uint64_t gp_phases_tick(struct prudence_domain *domain)
@@ -98,12 +98,12 @@ void gp_phases_reap(struct prudence_domain *domain)
     slots_reap(domain, false, READERS_ALL);
 }
 
-/* Minimum time between looks at the thread that holds the phase up, because a look can cost a
+/* Minimum time between checks of the thread that holds the phase up, because a check can cost a
  * system call. */
 #define LOOK_PERIOD_NS 1000000
 
 /* Notes the late thread for a stall report. A report calls the program's hook, so none is made
- * while the caller holds a lock, as a thread that leaves does. The next tick of any thread looks
+ * while the caller holds a lock, as a thread that leaves does. The next tick of any thread checks
  * again. */
 static void note_late(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The schemes of these kinds of domains, and the parts beside the schemes (domain.h). */
+/* The schemes of these kinds of domains, and the other parts (domain.h). */
 #ifndef TOOLKIT_DOMAINS_SCHEMES_H
 #define TOOLKIT_DOMAINS_SCHEMES_H
 

@@ -17,12 +17,12 @@
  * requests would keep moving them away. A driver that was delayed in between may still do so, once.
  *
  * Members of kind hazard come last, so that a reader may move from a section to names: it names
- * what it goes on to use, and leaves the section or repins. Were both looked at in any order, names
- * could be looked at before, and the section after. So the grace period g of such a set has two
+ * what it goes on to use, and leaves the section or repins. Were both read in any order, names
+ * could be read before, and the section after. So the grace period g of such a set has two
  * parts. `passed` = g says that g is over in all other members; only then is a cookie of the hazard
- * members taken. The reader's name comes before the end of its section (release), and a look at
+ * members taken. The reader's name comes before the end of its section (release), and a check of
  * names that follows a load of `passed` (acquire) comes after that end. The first part goes on
- * while the second waits for a name that stays, so set_poll_objects() lets go of all that nobody
+ * while the second waits for a name that stays, so set_poll_objects() lets go of all that no thread
  * names.
  *
  * A set holds its members as a cache does. Members that are sets are replaced by their own members
@@ -265,7 +265,7 @@ static bool set_only_names_hold(const struct prudence_domain *domain, gp_cookie 
     return !sequence_before(load_acquire(&domain->set->passed), cookie.value);
 }
 
-/* Names are the process's, so one hazard member tells of all. Its barrier is one that came after
+/* Names are the process's, so one hazard member answers for all. Its barrier is one that came after
  * the cookie was taken: `barrier` is loaded after `passed`. */
 static unsigned set_poll_objects(struct prudence_domain *domain, gp_cookie cookie, void **objects,
                                  unsigned count, size_t size)

@@ -28,10 +28,10 @@
  *
  * Changing roles is needed for progress only. The counters of the current role may never be 0,
  * since readers come and go; those of the other role are, as soon as the readers counted there have
- * left. A reader may load the role, be delayed, and increment the counter of the other role after
+ * ended. A reader may load the role, be delayed, and increment the counter of the other role after
  * the change. Each thread does so at most once a change, because the next section loads the role
  * anew, so this cannot go on. If a later grace period starts while that reader is inside, the grace
- * period waits for the reader as for any other, because drivers look at both roles. Roles are
+ * period waits for the reader as for any other, because drivers read both roles. Roles are
  * changed when the counters of the other role were empty since g started and those of the current
  * role were not, so at most once for each goal.
  *
@@ -70,7 +70,7 @@ struct srcu {
     unsigned cpus;
 
     uint64_t empty[2] __attribute__((aligned(CACHE_LINE))); /* see the head of this file */
-    struct reader_slot handed_stall; /* stands for handed sections in the way (stall.c) */
+    struct reader_slot handed_stall; /* stands for handed sections that block (stall.c) */
 
     struct srcu_cpu handed __attribute__((aligned(CACHE_LINE))); /* by prudence_srcu_down_read */
     struct srcu_cpu cpu[];
@@ -176,7 +176,7 @@ void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
 
     if (unlikely(!word))
         os_panic(
-            "prudence_srcu_read_unlock: this thread is in no section of domain '%s'; look for a "
+            "prudence_srcu_read_unlock: this thread is in no section of domain '%s'; search for a "
             "path that unlocks twice, or in another thread than the one that locked",
             domain->name);
     if (unlikely(index != load_relaxed(&slot->index)))

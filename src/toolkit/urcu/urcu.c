@@ -7,9 +7,9 @@
  *
  * Barriers while call_rcu_data_free runs. Callbacks only move from a made queue to the default one,
  * and a callback enters the default queue before leaving the other (callback_worker_move_queue).
- * The call_rcu_data stays in the list until the move is over. A barrier looks at the list first,
+ * The call_rcu_data stays in the list until the move is over. A barrier checks the list first,
  * and at the default queue last. So a callback queued before the barrier is in one of the queues
- * when the barrier looks there, or has returned.
+ * when the barrier checks there, or has returned.
  */
 #define _GNU_SOURCE /* sched_getcpu */
 #include <errno.h>
@@ -389,7 +389,7 @@ static void urcu_fork_prepare(void)
     os_lock_take_for_fork(&crdp_lock);
 }
 
-/* Only the forking thread is in the child, so only that thread's pin is left. */
+/* Only the forking thread is in the child, so only that thread's pin remains. */
 static void urcu_fork_child(bool whole)
 {
     struct list *item;

@@ -141,7 +141,7 @@ TEST(online_is_a_section_until_quiescent)
     prudence_gp_t cookie;
 
     cookie = prudence_domain_start_poll(domain);
-    assert_true(prudence_domain_poll_state(domain, cookie)); /* nobody is online */
+    assert_true(prudence_domain_poll_state(domain, cookie)); /* no thread is online */
     prudence_qsbr_online(domain);
     cookie = prudence_domain_start_poll(domain);
     assert_false(prudence_domain_poll_state(domain, cookie));

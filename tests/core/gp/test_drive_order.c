@@ -75,7 +75,7 @@ static void expect_a_barrier_for_each(bool from_fenced)
         while (acted && !gp_poll(domain, late))
             gp_drive(domain);
     }
-    print_message("started before %u instructions and covered, before %u and left\n", completed,
+    print_message("started before %u instructions and covered, before %u and ended\n", completed,
                   left);
     assert_true(completed * STRIDE > 3 && left > 10);
 }

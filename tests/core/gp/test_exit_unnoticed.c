@@ -2,8 +2,8 @@
 /*
  * Threads that register where their exit hook cannot be armed (in a handler, with many
  * thread-specific keys) leave no slot, no table and no section behind, although nothing announces
- * their end. They get their hook at the next call that may allocate. A reused thread id is told
- * apart.
+ * their end. They get their hook at the next call that may allocate. A reused thread id is
+ * recognized.
  */
 #define _GNU_SOURCE
 
@@ -86,7 +86,7 @@ TEST(they_leave_nothing_behind, set_up, tear_down)
     uint64_t before;
 
     run(only_read, NULL);
-    assert_int_equal(slots_in_use(), 1); /* no driver has looked */
+    assert_int_equal(slots_in_use(), 1); /* no driver has checked */
     prudence_domain_stats(domain, &stats);
     assert_int_equal(stats.readers, 0);
     assert_int_equal(slots_in_use(), 0);
@@ -117,8 +117,7 @@ static int end_a_section(void *unused)
         return 1;
     pthread_join(thread, NULL);
     cookie = prudence_domain_start_poll(domain);
-    while (
-        !prudence_domain_poll_state(domain, cookie)) /* until it has been in the way for some ms */
+    while (!prudence_domain_poll_state(domain, cookie)) /* until it has been blocking for some ms */
         pause_ms(1);
     if (pthread_create(&thread, NULL, end_inside, NULL))
         return 1;
@@ -155,7 +154,7 @@ TEST(a_call_that_may_allocate_arms_the_hook, set_up, tear_down)
     struct reader_slot *slot = NULL;
 
     run(read_then_wait, &slot);
-    assert_int_equal(slot->thread, 0); /* no driver had to look */
+    assert_int_equal(slot->thread, 0); /* no driver had to check */
 }
 
 static struct reader_slot *slot_of_thread(int thread)

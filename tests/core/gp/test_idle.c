@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An idle process makes no wake-ups: after the library has done all work, even with garbage
- * left, none of its threads runs. By default the process has no threads but the program's own.
+ * remaining, none of its threads runs. By default the process has no threads but the program's own.
  *
  * ctest: not-with sanitizers (counts wake-ups, and a sanitizer may have a separate thread)
  */
@@ -75,7 +75,7 @@ static int work_then_idle(void *own_threads)
         prudence_cache_free_deferred(overflowing, prudence_cache_alloc(overflowing));
     unfinished = prudence_gp_start_poll();
     prudence_read_unlock();
-    (void)unfinished; /* an abandoned grace period; garbage that nobody wants */
+    (void)unfinished; /* an abandoned grace period; garbage that no thread wants */
     after = switches_of_others();
     do { /* background work may finish, however long that takes on this machine */
         before = after;

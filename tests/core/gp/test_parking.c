@@ -23,7 +23,7 @@
 #include "support/told_readers.h"
 #include "support/threads.h"
 
-/* Runs during a membarrier, between the parker's marks and the second look. */
+/* Runs during a membarrier, between the parker's marks and the second check. */
 static void (*at_membarrier)(void);
 static unsigned membarriers;
 
@@ -159,7 +159,7 @@ TEST(a_reader_that_was_just_woken_is_spared_once)
     end_readers(1);
 }
 
-/* Runs between the marks and the second look. */
+/* Runs between the marks and the second check. */
 static void second_enters(void)
 {
     tell(1, enter);
@@ -332,7 +332,7 @@ TEST(parked_before_any_instruction_of_an_entry)
 int main(void)
 {
     if (!os_membarrier_available()) {
-        print_message("skipped: the system has no membarrier, so nobody is parked\n");
+        print_message("skipped: the system has no membarrier, so no thread is parked\n");
         return 0;
     }
     return suite_run(NULL, NULL);

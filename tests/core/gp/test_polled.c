@@ -52,7 +52,7 @@ TEST(full_states)
     assert_true(prudence_gp_poll_state_full(&full));
 }
 
-/* With no reader inside, nobody needs to poll. */
+/* With no reader inside, no thread needs to poll. */
 TEST(expedited_ends_at_once)
 {
     prudence_gp_full_t full;

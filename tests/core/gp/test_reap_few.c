@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drivers look for dead threads' slots a few at a time. Neither a request for figures nor a
+ * Drivers search for dead threads' slots a few at a time. Neither a request for figures nor a
  * registration makes a system call for each reader thread, however many there are. Still, a slot
- * that is left behind is found.
+ * that no thread owns any more is found.
  */
 #define _GNU_SOURCE
 

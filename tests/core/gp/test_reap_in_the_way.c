@@ -2,7 +2,7 @@
 /*
  * With many times more threads than CPUs, hundreds of live readers in turn hold up grace periods
  * for long. Each millisecond, drivers ask about one thread in total; each 100 ms they open a file
- * for one, among those that have stayed that long. A slot left by a thread whose id was reused is
+ * for one, among those that have stayed that long. A slot of an ended thread whose id was reused is
  * still found.
  */
 #define _GNU_SOURCE
@@ -60,7 +60,7 @@ static int end(void **state)
     return prudence_domain_destroy(domain);
 }
 
-/* A driver looks at all of them, each 100 us for `milliseconds`. Returns how many turned out to
+/* A driver reads all of them, each 100 us for `milliseconds`. Returns how many turned out to
  * be gone. */
 static unsigned drive_for(unsigned milliseconds, uint64_t stayed)
 {
@@ -87,7 +87,7 @@ TEST(a_file_is_opened_for_one_of_all, start, end)
     assert_int_equal(asked, 1000);
 }
 
-/* It has stayed longest, so drivers are told of no other. */
+/* It has stayed longest, so drivers note no other. */
 TEST(one_that_left_its_id_to_another_is_found, start, end)
 {
     uint64_t claimed_at = slots[3]->claimed_at, now = os_clock_ns(), word = slots[3]->reader.word;
@@ -115,7 +115,7 @@ TEST(a_driver_that_comes_late_does_nothing, start, end)
     assert_int_equal(opened, 1);
 }
 
-/* The whole path, by a driver that notes a reader which has been in the way for 50 ms. */
+/* The whole path, by a driver that notes a reader which has been blocking for 50 ms. */
 TEST(a_driver_that_is_held_up_opens_no_file, start, end)
 {
     uint64_t now = os_clock_ns();

@@ -4,7 +4,8 @@
  * thread-specific key made before or after the library's own, in any round, in any kind of domain,
  * or of a C++ variable (__cxa_thread_atexit_impl). Until then its grace period is not over. Later
  * destructors may read, defer, allocate and leave again. A thread that really ends inside is
- * reported once, and holds up nobody, whether its first section was in its body or in a destructor.
+ * reported once, and holds up no thread, whether its first section was in its body or in a
+ * destructor.
  *
  * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
@@ -253,8 +254,8 @@ TEST(the_end_of_the_process_reports_it)
     in_each_domain(ends_inside_and_nobody_looks, "exits inside a read-side critical section");
 }
 
-/* Threads of a program that never go offline: nobody waits for them one by one. */
-#define MANY 100 /* fewer than a chunk's slots, so that nobody looks for a free one */
+/* Threads of a program that never go offline: no thread waits for them one by one. */
+#define MANY 100 /* fewer than a chunk's slots, so that no thread searches for a free one */
 
 static int many_end_online(void *unused)
 {
@@ -279,7 +280,7 @@ TEST(many_that_end_online_are_found_at_once)
     assert_child(many_end_online, NULL);
 }
 
-/* ----------------------------------------------------------------------------- nothing is left */
+/* ----------------------------------------------------------------------------- nothing remains */
 
 static uint64_t metadata(void)
 {
@@ -299,7 +300,7 @@ static unsigned slots_in_use(void)
     return count;
 }
 
-/* No driver has to look, if the library's own destructor comes after the program's last use. */
+/* No driver has to check, if the library's own destructor comes after the program's last use. */
 TEST(slots_are_given_back)
 {
     plan.domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);

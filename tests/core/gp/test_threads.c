@@ -213,7 +213,7 @@ TEST(a_thousand_readers_are_scanned_fast)
         spent = now_ns() - began;
         best = spent < best ? spent : best;
     }
-    print_message("synchronize after they left: %.1f us\n", (double)best / 1000);
+    print_message("synchronize after they ended: %.1f us\n", (double)best / 1000);
 }
 
 static pthread_key_t key;

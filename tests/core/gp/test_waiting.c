@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implicit waits (DESIGN, Waiting): deferring never deadlocks, whatever locks its caller holds.
- * Each wait has a deadline; after one has expired, nobody waits until that reader has left. No
+ * Each wait has a deadline; after one has expired, no thread waits until that reader has ended. No
  * thread waits inside a section or online in a qsbr domain.
  */
 #define _GNU_SOURCE
@@ -94,7 +94,7 @@ TEST(deferring_with_a_lock_that_a_reader_wants_does_not_deadlock)
     assert_true(longest >= WAIT_MAX);
 }
 
-/* ... and throttling is back on when the reader has left. */
+/* ... and throttling is back on when the reader has ended. */
 TEST(throttling_returns_when_that_reader_has_left)
 {
     struct held_reader reader = {.domain = NULL};

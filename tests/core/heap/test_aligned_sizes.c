@@ -86,7 +86,7 @@ static void objects_take_little(void **state)
     }
 }
 
-/* Besides the remainder, slabs waste less than one object in eight. */
+/* Except for the remainder, slabs waste less than one object in eight. */
 static void slabs_are_full(void **state)
 {
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
@@ -153,7 +153,7 @@ static void classes_are_shared(void **state)
     assert_ptr_equal(size_class_cache(544, 32, &failed), size_class_cache(544, 1, &failed));
     assert_ptr_equal(size_class_cache(4160, 64, &failed), size_class_cache(4160, 1, &failed));
     assert_ptr_equal(size_class_cache(64, 64, &failed), size_class_cache(64, 1, &failed));
-    /* Not the class of size 100: a sized free would look there. */
+    /* Not the class of size 100: a sized free would check there. */
     assert_ptr_not_equal(size_class_cache(100, 64, &failed), size_class_cache(128, 1, &failed));
     assert_ptr_equal(size_class_cache(100, 64, &failed), size_class_cache(128, 128, &failed));
     /* Slabs of plain classes begin with a color of 64 bytes. */
@@ -180,7 +180,8 @@ static void one_class_after_the_other(void **state)
     }
 }
 
-/* A sized operator delete looks for the class of the size. The requested size is never refused. */
+/* A sized operator delete searches for the class of the size. The requested size is never
+ * refused. */
 static void sizes_of_frees(void **state)
 {
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {

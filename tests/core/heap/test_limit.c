@@ -29,7 +29,7 @@ TEST(kept_pages_count)
     prudence_free(block);
     assert_true(pages().retained >= MIB);
     assert_int_equal(prudence_option_set("limit", "4M"), 0);
-    large = prudence_malloc(4 * MIB - 65536); /* does not fit beside the kept pages */
+    large = prudence_malloc(4 * MIB - 65536); /* does not fit in addition to the kept pages */
     assert_non_null(large);
     assert_true(pages().used + pages().retained <= 4 * MIB);
     prudence_free(large);

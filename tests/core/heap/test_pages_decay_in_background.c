@@ -15,7 +15,7 @@ TEST(the_helper_gives_pages_back)
     memset(block, 1, 1 << 20);
     prudence_free(block);
     for (unsigned i = 0; i < 1000; i++) {
-        os_pages_stats(&pages); /* only looks */
+        os_pages_stats(&pages); /* only checks */
         if (!pages.retained)
             return;
         os_sleep_ns(10000000);

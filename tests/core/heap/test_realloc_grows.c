@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Growth by realloc(), by a factor or in small steps, copies a bounded number of bytes per byte of
- * the result, even when other blocks are in the way, and holds no unnecessary memory.
+ * the result, even when other blocks follow, and holds no unnecessary memory.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */

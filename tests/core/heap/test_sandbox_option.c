@@ -96,7 +96,7 @@ static int before_caches(void *unused)
     return works("lock") && stays() ? 42 : 2;
 }
 
-/* Other threads read and defer meanwhile, with fast paths in use. */
+/* Other threads read and defer at the same time, with fast paths in use. */
 static int after_caches(void *unused)
 {
     pthread_t thread;

@@ -266,7 +266,7 @@ static const struct scenario {
      NULL},
     /* Batches exceed a CPU's credit, so the account of latent bytes is written. The objects that 64
      * CPUs defer before a grace period is worth its cost exceed the default limit. With that limit,
-     * credits are collected now and then, by 60 stores, and a count of few rounds would only tell
+     * credits are collected now and then, by 60 stores, and a count of few rounds would only show
      * whether that happened in them. */
     {"large",
      replace_own,
@@ -526,7 +526,7 @@ static void note_for_nothing(const struct memory_access *accesses, size_t from, 
         count_for_nothing(row_of(accesses[step - 1].address), shift);
 }
 
-/* Counts accesses from `from` on. The earlier ones tell who has which lines. */
+/* Counts accesses from `from` on. The earlier ones show which thread has which lines. */
 static void count_lines(const struct memory_access *accesses, size_t from, size_t end,
                         unsigned shift, struct counts *counts)
 {

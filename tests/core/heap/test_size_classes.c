@@ -60,7 +60,8 @@ TEST(slabs_leave_little_over)
     }
 }
 
-/* A slab's metadata takes 200 bytes and more, which is much beside 4 KiB of small objects. */
+/* A slab's metadata takes 200 bytes and more, which is much compared with 4 KiB of small
+ * objects. */
 TEST(slabs_of_small_classes_are_roomy)
 {
     struct prudence_cache *named = prudence_cache_create("named", 64, NULL);

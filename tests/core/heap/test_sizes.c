@@ -25,7 +25,7 @@ static int set_up(void **unused)
     return sizes ? 0 : -1;
 }
 
-/* The domain can be destroyed only if no cache is left. */
+/* The domain can be destroyed only if no cache remains. */
 static int take_down(void **unused)
 {
     (void)unused;

@@ -165,7 +165,7 @@ TEST(a_number_is_not_taken_from_a_holder_inside)
     elsewhere(works, &few);
     assert_ptr_equal(mine->inside, &cpu_here(cache)->line);
     os_percpu_step_out();
-    hold(); /* the number was shared meanwhile */
+    hold(); /* the number was shared in between */
     check_books(cache);
     destroy_empty(cache);
 }

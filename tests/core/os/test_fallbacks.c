@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fallbacks when rseq or membarrier is missing, refused at start, or refused later. Statistics tell
+ * Fallbacks when rseq or membarrier is missing, refused at start, or refused later. Statistics name
  * the replacement, which must work. Each case has its own process. Also covers secrets without
  * getrandom().
  *

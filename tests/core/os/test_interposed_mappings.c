@@ -22,7 +22,7 @@ static __thread unsigned depth;
 static unsigned deepest; /* atomic */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Mapped ranges that the program was told of, guarded by `lock`. */
+/* Mapped ranges that the program was notified of, guarded by `lock`. */
 static struct {
     uintptr_t base, end;
 } ranges[RANGES];

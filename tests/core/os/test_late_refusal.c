@@ -126,7 +126,7 @@ SUITE()
 #else
 int main(void)
 {
-    print_message("skipped: no registers to look at\n");
+    print_message("skipped: no registers to read\n");
     return 0;
 }
 #endif

@@ -33,7 +33,7 @@ static void *wait_for_lock(void *id)
     return NULL;
 }
 
-/* Returns whether the thread sleeps. After it has told its id, it only sleeps to wait for the
+/* Returns whether the thread sleeps. After it has stored its id, it only sleeps to wait for the
  * lock. */
 static bool sleeps(int id)
 {

@@ -100,7 +100,7 @@ TEST(near_high, begin)
 {
     set_bytes("memory.high", 160 * MIB);
     assert_false(is_short_after(20 * MS, 49 * MIB));
-    assert_true(is_short_after(20 * MS, 51 * MIB)); /* less than a sixteenth would be left */
+    assert_true(is_short_after(20 * MS, 51 * MIB)); /* less than a sixteenth would remain */
     assert_false(os_memory_is_short());             /* reported once */
 }
 
@@ -131,7 +131,7 @@ static void set_stall(const char *name, unsigned some_us, unsigned full_us)
     set(name, text);
 }
 
-/* Stalls count from a tenth of the time since the last look. Averages do not count, because they
+/* Stalls count from a tenth of the time since the last check. Averages do not count, because they
  * cover old times. */
 TEST(stalls_of_the_group, begin)
 {
@@ -154,7 +154,7 @@ TEST(stalls_of_the_group, begin)
     assert_false(is_short_after(200 * MS, 0));
 }
 
-/* Looks may be rare, so a tenth of a second is enough. */
+/* Checks may be rare, so a tenth of a second is enough. */
 TEST(stalls_since_long, begin)
 {
     set_stall("memory.pressure", 1000, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * narrow() keeps the numbers that fit a narrower type. In a debug build a number that does not fit
- * ends the process, with a message that names the place. FIELD_HOLDS() tells the largest number of
+ * ends the process, with a message that names the place. FIELD_HOLDS() gives the largest number of
  * a field.
  */
 #include "support/slab_test.h"

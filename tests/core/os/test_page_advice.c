@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Advice that lasts (madvise) is undone when the pages that have it are freed: in runs, huge
- * mappings and windows, also if the free happens while something is held, beside a window that
+ * mappings and windows, also if the free happens while something is held, with a window that
  * ends, and in a child of fork. Pages wait out of circulation until then.
  */
 #define _GNU_SOURCE
@@ -63,7 +63,7 @@ TEST(a_run_loses_it_when_freed, begin_with_everything_kept)
     }
     next = os_pages_alloc(RUN, os_page_size, 0, NULL);
     assert_ptr_equal(next, run);
-    os_pages_free(next, RUN); /* nothing is left to undo */
+    os_pages_free(next, RUN); /* nothing remains to undo */
     assert_int_equal(pages().used, used - RUN);
 }
 

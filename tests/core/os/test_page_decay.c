@@ -62,7 +62,7 @@ static void free_all_of(char **blocks, size_t bytes)
 /* What stays of a fall: some 2 MB, a part of the use, and the slack. */
 #define STAYS (4 * MIB)
 
-/* Makes the page source regret that it purged a fall of so many bytes. */
+/* Makes the page source regret that it purged a fall of this many bytes. */
 static void regret_a_fall(char **blocks, size_t bytes)
 {
     take_all(blocks, bytes);

@@ -64,7 +64,7 @@ TEST(runs_shrink_in_place)
     give(run, 40 * PAGE);
 }
 
-/* A growing run becomes a huge mapping with its memory. The left pages are free and clean. */
+/* A growing run becomes a huge mapping with its memory. The remaining pages are free and clean. */
 TEST(a_run_that_grows_becomes_a_huge_mapping)
 {
     char *run, *next, *huge;
@@ -105,7 +105,7 @@ TEST(huge_mappings_grow_and_shrink)
     unsigned moves = 0;
 
     write_numbers(huge, 0, bytes);
-    for (unsigned i = 0; i < 40; i++) { /* with another block in the way */
+    for (unsigned i = 0; i < 40; i++) { /* with another block after it */
         char *moved;
         size_t wanted = bytes + (i % 7 + 1) * 300 * PAGE;
 

@@ -3,7 +3,7 @@
  * Making used memory zero: whatever was written, and wherever the memory begins, it is zero
  * afterwards. With a clock that says how long purges take: parts that were touched are cleared and
  * stay, parts that were not are purged, and after blocks that were touched wholly some are cleared
- * without a look.
+ * without a check.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #define BYTES   (16 * MIB)
 #define COUNT   (BYTES / OS_PAGE_SIZE)
 #define PURGED  1000     /* ns of a purge of pages that are there */
-#define SAMPLES (4 * 16) /* pages that are left purged */
+#define SAMPLES (4 * 16) /* pages that stay purged */
 
 static char *block;
 static uint64_t now;
@@ -34,7 +34,7 @@ static unsigned resident(const char *from, size_t bytes)
     return (unsigned)(found * unit / PAGE);
 }
 
-/* Between two looks a purge has taken the longer the more pages have gone. */
+/* Between two checks a purge has taken the longer the more pages have gone. */
 static uint64_t clock_of_purges(void)
 {
     static unsigned before;
@@ -107,7 +107,7 @@ TEST(each_part_by_itself)
     end();
 }
 
-/* After 1 look 1, 3, 7, 15 and again 15 blocks, of which the last only has its samples purged. */
+/* After 1 check 1, 3, 7, 15 and again 15 blocks, of which the last only has its samples purged. */
 TEST(blocks_touched_wholly_are_sampled_seldom)
 {
     unsigned sampled = 0;
@@ -125,7 +125,7 @@ TEST(blocks_touched_wholly_are_sampled_seldom)
     end();
 }
 
-/* Clearing does not make a block look touched for ever. */
+/* Clearing does not make a block seem touched for ever. */
 TEST(a_block_is_touched_no_longer)
 {
     begin();

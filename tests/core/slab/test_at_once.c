@@ -165,7 +165,7 @@ TEST(few_are_in_flight_beside_a_reader, make, destroy)
     few_beside_a_reader();
 }
 
-/* Large objects are in batches of few, and readers' answers are looked for as soon. */
+/* Large objects are in batches of few, and readers' answers are searched for as soon. */
 TEST(few_pages_are_in_flight_beside_a_reader, make_of_pages, destroy)
 {
     few_beside_a_reader();

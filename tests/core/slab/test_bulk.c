@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bulk calls behave like as many single calls. All objects differ, and NULLs are ignored. When
- * memory runs out, the returned count tells how many objects the caller got, and errno is ENOMEM.
+ * memory runs out, the returned count shows how many objects the caller got, and errno is ENOMEM.
  *
  * ctest: inlined-too
  * ctest: not-with thread (one thread)

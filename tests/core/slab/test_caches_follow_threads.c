@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A CPU that gets caches takes the place of one that threads have left, once as many CPUs have
+ * A CPU that gets caches takes the place of one that threads no longer use, once as many CPUs have
  * caches as the process has threads (docs/explanation/scaling.md).
  *
  * ctest: not-with thread (one thread)
@@ -138,7 +138,7 @@ TEST(frees_and_deferrals_count_as_misses, two_threads)
     destroy_empty(cache);
 }
 
-/* What is latent on a CPU that was left, closed or not, waits for its grace period at the node. */
+/* What is latent on an abandoned CPU, closed or not, waits for its grace period at the node. */
 TEST(latent_objects_stay_latent, two_threads)
 {
     struct prudence_cache *cache = crowded_cache();
@@ -179,7 +179,7 @@ TEST(free_objects_of_the_node_that_was_left_are_used_up, two_threads)
     destroy_empty(cache);
 }
 
-/* The new CPU begins with the size that demand gave to the one that was left. */
+/* The new CPU begins with the size that demand gave to the abandoned one. */
 TEST(the_size_moves_along, two_threads)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());

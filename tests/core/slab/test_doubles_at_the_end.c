@@ -91,7 +91,7 @@ static void copies_meet_in_a_ring_without_places(void **state)
     prudence_cache_shrink(cache);
 }
 
-/* Caches that another thread owns are passed over, and are looked at again after their release. */
+/* Caches that another thread owns are passed over, and are read again after their release. */
 static void what_others_own_is_passed_over(void **state)
 {
     uint64_t before = double_free_passed_over();
@@ -124,7 +124,8 @@ static void a_locked_list_is_not_waited_for(void **state)
     assert_int_equal(double_free_passed_over(), before + os_cpu_count());
 }
 
-/* Without misuse, the look reports nothing, changes no statistics, and leaves the caches usable. */
+/* Without misuse, the check reports nothing, changes no statistics, and leaves the caches
+ * usable. */
 static void the_look_harms_nothing(void **state)
 {
     static void *objects[200];

@@ -18,7 +18,7 @@ static unsigned overflow(struct prudence_cache *cache, unsigned room)
 
     allocate_all(cache, objects, 2 * room);
     cpu = cpu_here(cache);
-    while (stack_count(&cpu->line)) /* left there by a refill */
+    while (stack_count(&cpu->line)) /* taken there by a refill */
         objects[2 * room + next++] = prudence_cache_alloc(cache);
     free_all(cache, objects, room + 1);
     check_books(cache);

@@ -2,7 +2,7 @@
 /*
  * Growth is held back, as a kernel does instead of throttling deferrals: past slab_growth_limit
  * latent bytes, an allocation that has found nothing waits for a grace period, at most for
- * wait_max, and looks again before the cache grows. It does not wait below the limit, inside a
+ * wait_max, and checks again before the cache grows. It does not wait below the limit, inside a
  * section, or again while the reader of an expired wait is still there.
  */
 #include "slab/latent_cache.h"
@@ -100,7 +100,7 @@ static void the_latent_cache_is_merged_first(void **state)
     destroy_empty(cache);
 }
 
-/* All deferred objects are in latent slabs, so the node is looked at again after the wait. */
+/* All deferred objects are in latent slabs, so the node is read again after the wait. */
 static void latent_slabs_are_merged_first(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);
@@ -128,7 +128,7 @@ static void latent_slabs_are_merged_first(void **state)
     destroy_empty(cache);
 }
 
-/* Objects deferred under a reader are reused as soon as the reader has left, without new pages. */
+/* Objects deferred under a reader are reused as soon as the reader has ended, without new pages. */
 static void it_waits_for_the_reader_and_does_not_grow(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);

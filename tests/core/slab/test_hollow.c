@@ -3,8 +3,8 @@
  * Hollow pages, within slabs in use, go back to the system, and live objects keep their contents.
  * Objects of type-safe and constructed caches stay as they are. While the pages of a slab are
  * purged, no thread gets objects of the slab, also if others are freed, and a child of fork finds
- * all slabs where they belong. Decay does this to slabs that nobody used for a round, and pauses if
- * that was wrong.
+ * all slabs where they belong. Decay does this to slabs that no thread used for a round, and pauses
+ * if that was wrong.
  *
  * ctest: not-with thread (mincore; a fork within a call)
  * ctest: small-pages (large ones all have live objects)
@@ -21,7 +21,7 @@
 
 #define COUNT 4096
 #define SIZE  512
-#define EVERY 64 /* one in so many objects stays */
+#define EVERY 64 /* one in this many objects stays */
 
 static void *objects[COUNT], *more[COUNT];
 static struct prudence_cache *cache;
@@ -245,7 +245,7 @@ static void count(const char *call)
     seen += strcmp(call, "madvise") == 0;
 }
 
-/* Full slabs are none of the node's hollow ones, and a slab is looked at once. */
+/* Full slabs are none of the node's hollow ones, and a slab is read once. */
 TEST(each_page_goes_once)
 {
     unsigned slabs = 0;
@@ -302,7 +302,7 @@ static void *fork_and_end(void *argument)
     if (child == 0) {
         assert_live_ones();
         assert_true(list_is_empty(&node_here(cache)->away));
-        end(); /* also destroys the cache, for which no visitor may be left */
+        end(); /* also destroys the cache, for which no visitor may remain */
         _exit(0);
     }
     return NULL;
@@ -403,7 +403,7 @@ static unsigned slabs_of(struct prudence_cache *of)
     return node_here(of)->slabs;
 }
 
-/* As long as other slabs have free objects. But the cache does not grow beside them. */
+/* As long as other slabs have free objects. But the cache does not grow while there are some. */
 TEST(slabs_without_pages_are_used_last)
 {
     unsigned slabs, others;

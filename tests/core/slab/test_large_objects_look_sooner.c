@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that has asked readers to fence looks again after 512 objects, or after 256 KiB of large
- * ones, which should return while they are in the CPU's memory caches. Looks that come too early
- * for the next question become rarer, because each costs some 60 ns.
+ * A thread that has asked readers to fence checks again after 512 objects, or after 256 KiB of
+ * large ones, which should return while they are in the CPU's memory caches. Checks that come too
+ * early for the next question become rarer, because each costs some 60 ns.
  */
 #define READERS 1
 #include "gp/user/parking.h"
@@ -101,7 +101,7 @@ TEST(large_objects_after_256_kilobytes, make_domain, destroy_domain)
     asked_then_answered(OBJECT_SIZE_MAX, 16, 0);
 }
 
-/* The next question may not be asked yet. Each look in a row passes over one batch more, up to
+/* The next question may not be asked yet. Each check in a row passes over one batch more, up to
  * `most`, and stays there. */
 static void early_looks(size_t size, unsigned room, unsigned first, unsigned most)
 {

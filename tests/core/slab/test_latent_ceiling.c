@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limit of deferred bytes in force: latent_limit beside a reader that blocks or stays, and up
- * to latent_ceiling while the reader in the way lacks a CPU. The test says how readers fare,
+ * The limit of deferred bytes in force: latent_limit with a reader that blocks or stays, and up
+ * to latent_ceiling while the blocking reader lacks a CPU. The test says how readers fare,
  * instead of the system, and ends grace periods by hand.
  */
 #include <sys/stat.h>
@@ -79,8 +79,8 @@ static unsigned defer_up_to(uint64_t bytes)
     return (unsigned)(bytes / stride);
 }
 
-/* Defers one by one, from the object `next` on, until a wait was in vain. Returns the most bytes
- * that were latent before. */
+/* Defers one by one, from the object `next` on, until a wait was without success. Returns the most
+ * bytes that were latent before. */
 static uint64_t defer_until_expiry(unsigned *next)
 {
     uint64_t before = totals().throttle_expiries, most = latent();
@@ -196,7 +196,7 @@ TEST(rises_while_the_reader_lacks_a_cpu)
     end(MOST);
 }
 
-/* Only deferrals that waited in vain go beyond the ceiling, and they are counted. */
+/* Only deferrals that waited without success go beyond the ceiling, and they are counted. */
 TEST(never_past_the_ceiling_but_for_counted_overruns)
 {
     uint64_t before = totals().latent_overruns;
@@ -231,7 +231,7 @@ TEST(returns_within_ten_grace_periods)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* What was deferred meanwhile is no reason to wait, once it is safe. */
+/* Objects deferred in between are no reason to wait, once it is safe. */
 TEST(writers_go_on_after_the_crowd)
 {
     struct prudence_stats before;
@@ -270,7 +270,7 @@ TEST(holds_beside_a_reader_that_is_blocked)
 {
     say(true, false, 0);
     holds_at_the_limit(CEILING);
-    assert_non_null(strstr(ceiling_why(), "blocked"));
+    assert_non_null(strstr(ceiling_why(), "sleeps"));
 }
 
 TEST(holds_beside_a_reader_that_has_a_cpu)
@@ -286,7 +286,7 @@ TEST(holds_where_the_system_does_not_tell)
     assert_non_null(strstr(ceiling_why(), "does not say"));
 }
 
-/* The thread in the way wants a CPU, but has had one for long since it was first seen there. */
+/* The blocking thread wants a CPU, but has had one for long since it was first seen there. */
 static bool tell_in_turns(int thread, bool *wants_cpu, uint64_t *had)
 {
     (void)thread;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab layer with the numbers of a kernel (tests/CMakeLists.txt): nobody ends grace periods
+ * The slab layer with the numbers of a kernel (tests/CMakeLists.txt): no thread ends grace periods
  * sooner, and object caches begin small. How much memory waits on CPUs then, and who misses.
  *
  * ctest: not-with thread (one thread)
@@ -211,7 +211,7 @@ TEST(a_cpu_at_rest_gives_its_arrays_back)
     assert_true(decay_is_wanted_on(0));
     decay_here();
     assert_int_equal(cpu_here(cache)->slots, 0);
-    decay_here(); /* nothing is left to give */
+    decay_here(); /* nothing remains to give */
     check_books(cache);
     destroy_empty(cache);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner of a CPU's caches closes them. Restartable sequences do not look at the owner; they
+ * The owner of a CPU's caches closes them. Restartable sequences do not read the owner; they
  * find no object, no room, and the ring's stop reached (docs/adr/0001). A release reopens the
- * caches as the owner left them. A line may be closed without an owner; the next slow path opens
+ * caches in the state of the owner. A line may be closed without an owner; the next slow path opens
  * that line.
  *
  * ctest: not-with thread (one thread)
@@ -172,8 +172,8 @@ TEST(an_empty_stack_has_nothing_below)
     finish();
 }
 
-/* A line left closed by a take that was interrupted before it had committed its token, or by a
- * claim made over that token. */
+/* A line that stays closed after a take that was interrupted before it had committed its token, or
+ * by a claim made over that token. */
 TEST(closed_and_nobodys)
 {
     void *more;

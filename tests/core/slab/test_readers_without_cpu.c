@@ -2,7 +2,7 @@
 /*
  * A reader that blocks a grace period for wait_max ends the wait of a throttled caller, because the
  * reader may want that caller's lock. A reader that only waits for a CPU does not; the system, and
- * here the test, tells which threads do.
+ * here the test, shows which threads do.
  */
 #include "os/posix/posix.h"
 
@@ -24,7 +24,7 @@ static struct held_reader reader;
 
 static bool is_leaving; /* a reader will leave, and has not yet */
 
-/* A reader that leaves has left before the caller goes on, whatever CPUs its thread gets. */
+/* A reader that leaves has ended before the caller goes on, whatever CPUs its thread gets. */
 static bool tell(int thread, bool *wants_cpu, uint64_t *had)
 {
     bool known;

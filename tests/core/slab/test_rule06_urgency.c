@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rule 6: the helper works fast (moves all excess objects in one round) when the latent cache is
- * nearly full and frees and deferrals have outpaced allocations since its last look. Otherwise it
+ * nearly full and frees and deferrals have outpaced allocations since its last check. Otherwise it
  * is gentle and moves two transfer batches a round, until both caches fit. The test acts as the
  * helper, so results are deterministic.
  *
@@ -43,7 +43,7 @@ static uint64_t moved(struct prudence_cache *cache)
 }
 
 /* Makes a cache with live objects and `cached` objects in the object cache, and lets the helper
- * look once. */
+ * check once. */
 static struct prudence_cache *cache_with(unsigned cached)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
@@ -198,7 +198,7 @@ TEST(flushes_do_not_count)
     end(cache);
 }
 
-/* Operations before the last look do not count: the same operations, with a look in between. */
+/* Operations before the last check do not count: the same operations, with a check in between. */
 TEST(only_what_happened_since_the_last_look_counts)
 {
     struct prudence_cache *cache = cache_with(200);
@@ -217,7 +217,7 @@ TEST(only_what_happened_since_the_last_look_counts)
     defer(cache, ROOM);
     assert_true(look(cache));
     assert_int_equal(moved(cache), GENTLE);
-    defer(cache, GENTLE); /* full again; the allocations were before the look */
+    defer(cache, GENTLE); /* full again; the allocations were before the check */
     assert_false(look(cache));
     assert_true(both_fit(cache));
     end(cache);

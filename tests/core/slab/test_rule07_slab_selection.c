@@ -3,7 +3,7 @@
  * Rule 7: among the first 10 partial slabs with truly free objects, a refill takes from the one
  * that leaves total fragmentation lowest, which has the most live objects. Latent objects do not
  * count as live (paper, Figure 5), and slabs with nothing to give do not count among the 10. An
- * option decides whether mostly latent slabs are left alone while there is a free slab.
+ * option decides whether mostly latent slabs are not touched while there is a free slab.
  *
  * ctest: not-with thread (one thread)
  */
@@ -142,7 +142,7 @@ TEST(half_is_not_most)
     slab_spares_latent = false;
 }
 
-/* With nothing else left, the slab with the most live objects goes first, and the one without any
+/* With no other slab, the slab with the most live objects goes first, and the one without any
  * last. */
 TEST(rather_than_grow)
 {

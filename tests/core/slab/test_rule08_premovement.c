@@ -78,7 +78,7 @@ TEST(draining_slabs_are_used_last)
     node_put(cache, more, 1); /* partial */
     assert_int_equal(node_take(cache, node, &object, 1), 1);
     assert_ptr_equal(slab_of(object), second);
-    for (unsigned i = 1; i < cache->body->capacity; i++) { /* nothing else is left */
+    for (unsigned i = 1; i < cache->body->capacity; i++) { /* nothing else remains */
         assert_int_equal(node_take(cache, node, &object, 1), 1);
         assert_ptr_equal(slab_of(object), draining);
         assert_ptr_not_equal(object, objects[0]);

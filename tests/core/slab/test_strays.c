@@ -48,7 +48,7 @@ TEST(a_quiet_cpu_is_drained_before_growth)
     prudence_manual_advance(cache->domain);
     injected_cpu = 6; /* CPU 5 is quiet from now on */
     cache->body->quiet_checked_at = 0;
-    assert_false(drain_quiet_cpus(cache)); /* the first look only notes counters */
+    assert_false(drain_quiet_cpus(cache)); /* the first check only notes counters */
     cache->body->quiet_checked_at = 0;
     assert_true(drain_quiet_cpus(cache));
     assert_int_equal(stats_of(cache).remote_drains, 1);
@@ -64,7 +64,7 @@ TEST(a_quiet_cpu_is_drained_before_growth)
     check_books(cache);
 }
 
-/* In a kernel, the work that looks may itself run on the quiet CPU forever. */
+/* In a kernel, the work that checks may itself run on the quiet CPU forever. */
 TEST(the_cpu_that_looks_is_drained_too)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
@@ -92,11 +92,11 @@ TEST(demand_looks_by_itself)
     free_all(cache, objects, 30);
     injected_cpu = 8;
     node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT), NULL,
-                  0); /* keeps the first look from growing */
+                  0); /* keeps the first check from growing */
     cache->body->quiet_checked_at = 0;
     drain_quiet_cpus(cache);
     node_take_all(cache, node_here(cache), objects + 300, cache->body->capacity);
-    usleep(11000); /* there is one look at most every 10 ms */
+    usleep(11000); /* there is one check at most every 10 ms */
     allocate_all(cache, more, 1);
     assert_int_equal(stats_of(cache).grows, 2);
     assert_int_equal(stats_of(cache).remote_drains, 1);

@@ -377,7 +377,7 @@ TEST(limit)
 #define OBJECTS 4000
 
 /* Inlined code asks for a window. Calls into the library do not, however many slabs they need,
- * because they never look at it (ADR 50). */
+ * because they never read it (ADR 50). */
 TEST(inlined_code_alone_makes_a_window)
 {
     static void *objects[OBJECTS];

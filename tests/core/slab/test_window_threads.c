@@ -2,7 +2,7 @@
 /*
  * Threads make slabs in one window, check each object's address, and give the slabs back. Their
  * objects are always found, by address or page map, and places between objects never. In the end
- * nothing is left.
+ * nothing remains.
  */
 
 #include "slab/cache.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""acdc as a program: what it counts against the formulas, what it refuses, what it writes."""
+"""acdc as a program: the counts against the formulas, refusals, the output."""
 
 import csv
 import io
@@ -58,7 +58,7 @@ class Chance:
 
 
 class Expected:
-    """What one run must count: the thesis' Algorithms 1, 2 and 4 without any memory."""
+    """The counts that one run must have: the thesis' Algorithms 1, 2 and 4 without any memory."""
 
     def __init__(self, threads=1, duration=100, quantum=1 << 18, sizes=(4, 8), livenesses=(1, 10),
                  multiplier=1, objects=0, share=0, receivers=0, tree=0, seed=1):
@@ -155,7 +155,7 @@ class Counts(unittest.TestCase):
         self.assertNotEqual(one["counts"], other["counts"])
 
     def test_live_memory_is_what_the_lifetimes_say(self):
-        """One size, one liveness: so much is live after each tick, from the first lifetime on."""
+        """A size and a liveness: this much is live after each tick, from the first lifetime on."""
         run = measure("-d20", "-F10", "-s6", "-S6", "-l3", "-L3", "-D1", "-t6400")
         live = [row["live_bytes"] for row in run["samples"]]
         self.assertEqual(live, [6400, 12800, 19200] + [19200] * 17)
@@ -306,7 +306,7 @@ class Written(unittest.TestCase):
 
     def test_what_scripts_of_the_old_tool_say(self):
         self.assertEqual(acdc("-a", "-d5", "-N1000", "-C1000", "-H1000", "-A", "-Q").returncode, 0)
-        # As the old tool's run script passes them.
+        # Passes the arguments of the old tool's run script.
         old = acdc("-P", "jemalloc", "-a", "-d5", "-W", "-v", "-v", "-r", "1")
         self.assertEqual(old.returncode, 0, old.stderr)
         self.assertIn("jemalloc: 1 thread", old.stdout)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 8
 """lab/run/count-cache-misses: misses go to whoever's code has them; two counts of the same are nearly equal;
-what a process does once is left out; and what cannot be counted is said."""
+work that a process does once is not counted; and uncounted parts are named."""
 
 import collections
 import importlib.machinery

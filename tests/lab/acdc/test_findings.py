@@ -67,7 +67,7 @@ def shares(response, **to):
     return lambda _, variation: variation[response].update(to)
 
 
-# A part of each finding's words, and the change after which it does not hold. The third is what must change first, where two
+# A part of each finding's words, and the change after which it does not hold. The third is a change that must come first, where two
 # findings exclude each other.
 CHANGES = [
     ("matters most to refresh: 65 %", shares("refresh", B=0.7)),

@@ -77,7 +77,7 @@ static void take_back_in_time(void *object)
     uint64_t age = now() - of->allocated_at;
 
     take_back(object);
-    if (run.done) /* the run frees objects that are left at the end */
+    if (run.done) /* the run frees the remaining objects at the end */
         assert_in_range(age, 0, longest_lifetime(&settings));
     else
         assert_in_range(age, settings.min_liveness + settings.deallocation_delay,
@@ -160,7 +160,7 @@ static bool refresh_any(void *object, unsigned extension)
     return true;
 }
 
-/* Yields between the last look into the inbox and the global tick, so that others can put objects
+/* Yields between the last read of the inbox and the global tick, so that others can put objects
  * in. */
 static void tick_slowly(void)
 {

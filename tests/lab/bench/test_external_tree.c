@@ -17,7 +17,7 @@
 static struct tree tree;
 
 /* Allocates a node. With several writers, unlinked nodes are kept until the end, because another
- * writer may still look at them. */
+ * writer may still read them. */
 static void *nodes(void)
 {
     void *node = malloc(sizeof(struct tree_node));
@@ -125,7 +125,7 @@ static void *write_some(void *argument)
             writer->balance[key] += insert(key);
         } else if (tree_remove(&tree, key, gone)) {
             writer->balance[key]--;
-            /* No writer reads `head`. Other writers may still look at the rest of the node. */
+            /* No writer reads `head`. Other writers may still read the rest of the node. */
             *(struct tree_node **)gone[0]->head = gone[1];
             *(struct tree_node **)gone[1]->head = writer->gone;
             writer->gone = gone[0];

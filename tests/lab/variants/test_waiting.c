@@ -451,7 +451,7 @@ static void *read_often(void *argument)
     return NULL;
 }
 
-/* Returns true while time is left or no reader has run, which may take longer on a loaded
+/* Returns true while time remains or no reader has run, which may take longer on a loaded
  * machine. */
 static bool goes_on(uint64_t ns_left)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Cases of numbers that threads hold (os/posix/bias.c): the holder steps in and out, without a
- * fence, beside threads that claim its line, take its number away, or want all lines.
+ * fence, while threads claim its line, take its number away, or want all lines.
  */
 #include "explorer.h"
 #include "bias.h"

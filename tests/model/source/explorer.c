@@ -5,21 +5,21 @@
  *
  * Choices. An execution is determined by its choices, each a number below the number of
  * possibilities; 0 is the default. They are enumerated depth first: an execution repeats the
- * choices of the one before up to the last that has a possibility left. A *deviation* is a choice
- * other than a possible default: a switch away from a thread that can go on, a store that is not
- * seen yet, or seen too early. Deviations are bounded; when a thread has to stop, the choice of the
- * next one is free. Threads are switched only before operations on words that several threads use,
- * one of them writing. The explorer learns these words, and repeats the exploration while it learns
- * more.
+ * choices of the one before up to the last that has a remaining possibility. A *deviation* is a
+ * choice other than a possible default: a switch away from a thread that can go on, a store that is
+ * not seen yet, or seen too early. Deviations are bounded; when a thread has to stop, the choice of
+ * the next one is free. Threads are switched only before operations on words that several threads
+ * use, one of them writing. The explorer learns these words, and repeats the exploration while it
+ * learns more.
  *
  * Memory. A store enters its thread's buffer, and reaches memory when the thread fences, updates
- * atomically, blocks or ends. When another thread looks at that word before, whether the store
+ * atomically, blocks or ends. When another thread reads that word before, whether the store
  * reaches memory is a choice: it does, with all older stores (the default); it does not yet; or, if
  * it is no release, it does without the older ones, as on Arm. Nothing is lost by deciding so late,
- * because nobody can tell before. Loads return the present value: the explorer shows no reordering
- * of loads. Races are found by happens-before, as C11 defines it from the orders in the source, so
- * an order that is too weak is found on plain data whatever the processor does. A sequentially
- * consistent fence is an acquire and a release fence, and nothing more.
+ * because no thread can know before. Loads return the present value: the explorer shows no
+ * reordering of loads. Races are found by happens-before, as C11 defines it from the orders in the
+ * source, so an order that is too weak is found on plain data whatever the processor does. A
+ * sequentially consistent fence is an acquire and a release fence, and nothing more.
  *
  * All of the explorer's state is in one mapping of its own: the program's data is restored for each
  * execution.
@@ -660,7 +660,7 @@ static int find_store(const struct thread *thread, const volatile void *address)
     return find_store_before(thread, address, thread->buffered);
 }
 
-/* Decides which of another thread's stores to the word reach memory before this thread looks:
+/* Decides which of another thread's stores to the word reach memory before this thread checks:
  * all of them; none yet; or those up to one that is not the newest. A single store may also
  * overtake older stores to other words. */
 static void decide_about(struct thread *thread, const volatile void *address)

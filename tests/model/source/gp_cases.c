@@ -402,7 +402,7 @@ static void reads_and_comes_again(void *unused)
     prudence_read_unlock();
 }
 
-/* Allows the question: the caller may not try at once, and no delay is left. */
+/* Allows the question: the caller may not try at once, and no delay remains. */
 static void may_be_asked(void)
 {
     domain->tried_on = 2;

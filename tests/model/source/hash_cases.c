@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the hash tables: updates without locks beside each other and beside readers, whose
- * objects are freed after a grace period; and renames beside readers, another rename, and a resize.
+ * Cases of the hash tables: updates without locks at the same time, with readers, whose
+ * objects are freed after a grace period; and renames with readers, another rename, and a resize.
  */
 #include <prudence/hash_rename.h>
 #include <prudence/lockfree_hash.h>
@@ -202,7 +202,7 @@ static void one_thread_has_it(void)
     explore_assert(count_of(0) == (results[3] == 0));
 }
 
-/* Always finds the object or its replacement, also beside a thread that unlinks the old one on
+/* Always finds the object or its replacement, also with a thread that unlinks the old one on
  * its way. */
 static void finds_one(void *unused)
 {
@@ -274,7 +274,7 @@ static void a_reader_beside_a_removal(void)
 }
 
 /* One update passes an object that another removes and frees; it unlinks that object, or its
- * link tells it to. */
+ * link says so. */
 static void a_removal_beside_a_removal(void)
 {
     start_gp();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the hash table of values: values that are put, exchanged and erased beside lookups, and
- * beside each other. No value is lost.
+ * Cases of the hash table of values: values that are put, exchanged and erased during lookups, and
+ * concurrently. No value is lost.
  */
 #include "caches.h"
 #include "explorer.h"

@@ -229,7 +229,7 @@ static void use_after_free(void)
     explore_thread(frees_block, NULL);
 }
 
-/* No thread wakes a sleeper that went to sleep after the other had looked. */
+/* No thread wakes a sleeper that went to sleep after the other had checked. */
 static void sleeps(void *unused)
 {
     static uint32_t word;

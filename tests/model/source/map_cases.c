@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Cases of the ordered map: a node that gets a link, and nodes that are replaced by a larger one, a
- * smaller one, one with a shorter or a longer prefix, beside lookups and walks; two writers of one
- * node; fork beside updates.
+ * smaller one, one with a shorter or a longer prefix, during lookups and walks; two writers of one
+ * node; fork during updates.
  */
 #include "caches.h"
 #include "explorer.h"
@@ -135,7 +135,7 @@ static void walks(void *unused)
     leave();
 }
 
-/* Looks for the highest object, which comes, and for the one below it, which stays. */
+/* Searches for the highest object, which comes, and for the one below it, which stays. */
 static void seeks(void *number)
 {
     uint64_t key = key_of_item[(uintptr_t)number], below = key_of_item[(uintptr_t)number - 1];
@@ -200,7 +200,7 @@ static void four_in_one_node(void)
     check_map(4, 1);
 }
 
-/* The same with strings, whose first slots are looked at one by one. */
+/* The same with strings, whose first slots are read one by one. */
 static struct {
     struct prudence_map_bytes node;
     unsigned value; /* plain, like that of an item */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of maps of values: updates of one key beside each other, and beside a reader. Of several
- * threads that take one value out, one succeeds; nobody looks at an entry whose grace period is
+ * Cases of maps of values: updates of one key at the same time, and with a reader. Of several
+ * threads that take one value out, one succeeds; no thread reads an entry whose grace period is
  * over.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of routes: up to three updates beside a thread that looks up one address twice, asks for a
+ * Cases of routes: up to three updates with a thread that looks up one address twice, asks for a
  * prefix, or walks. Each answer is right for a moment during the lookup, and none is older than an
  * earlier one. A value is an object that is written before it is added.
  */
@@ -360,7 +360,7 @@ static const struct update long6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {ADD,
 BESIDE_LOOKUPS(long_changes, IPV6, long6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 2), 71}, {REPLACE, IP6(0x2001, 0xdb8, 1, 2), 71})
 
 /* The address leaves the edge, which is cut by a prefix that does not match it, by one that
- * does, or by one beside it. */
+ * does, or by one next to it. */
 BESIDE_LOOKUPS(cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 8), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(cut_twice, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 51}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the per-CPU caches: the helper that pre-flushes beside a thread that closes a batch, an
- * owner from another CPU beside a local one and its fast path, and fork beside a thread on its fast
+ * Cases of the per-CPU caches: the helper that pre-flushes while a thread closes a batch, an
+ * owner from another CPU with a local one and its fast path, and fork with a thread on its fast
  * path. And the limit of deferred bytes, which rises while its ceiling is lowered.
  */
 #include "explorer.h"
@@ -70,7 +70,7 @@ static void defer(void *object)
 
 /* ------------------------------------------------------------------------------------ pre-flush */
 
-/* A thread closes a batch of one object while the helper looks for one: on one CPU, where the
+/* A thread closes a batch of one object while the helper searches for one: on one CPU, where the
  * helper removes by a restartable sequence, or from another, where it takes the CPU's caches. */
 static void defers_and_closes(void *unused)
 {

@@ -2,7 +2,7 @@
 /*
  * Cases of the program's tables: readers and writers of a hash table while a group of its buckets
  * is split or joined, and while a new array replaces the old one; a table of ids that grows; fork
- * beside both.
+ * during both.
  *
  * Replaces tables/views.c: arrays come from the explorer, full of words that lead to no object.
  * A replaced one is freed if no reader is inside, which the cases' readers say in words of their

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command: chooses the next run, keeps what came of it, and says how far it is.
+"""The command: chooses the next run, keeps its result, and prints the progress.
 
 Next is the job that has had the least time for its share, in this journal. So a soak that is begun anew goes on where
 the last one was, and a longer one does more of everything. A finding ends nothing: its log is kept, the others go on, and the
@@ -26,9 +26,9 @@ ENOUGH = 3  # findings of a job at one revision
 def arguments(words):
     parser = argparse.ArgumentParser(prog="soak", description="Torture, storms of options, fuzzers, models in depth, and guests, until the time is "
                                      "over or Control-C. The next call goes on where this one was.")
-    parser.add_argument("--minutes", type=float, metavar="N", help="no run begins that would take longer than so many minutes from now")
-    parser.add_argument("--hours", type=float, metavar="N", help="the same in hours")
-    parser.add_argument("--runs", type=int, metavar="N", help="end after so many runs")
+    parser.add_argument("--minutes", type=float, metavar="N", help="start no run that would end later than N minutes from now")
+    parser.add_argument("--hours", type=float, metavar="N", help="start no run that would end later than N hours from now")
+    parser.add_argument("--runs", type=int, metavar="N", help="stop after N runs")
     parser.add_argument("--jobs", type=int, metavar="N", default=max(1, (os.cpu_count() or 1) // 2), help="runs at a time (%(default)s)")
     parser.add_argument("--nice", type=int, metavar="N", default=10, help="priority, 0 to 19 (%(default)s)")
     parser.add_argument("--folder", type=Path, default=tree.ROOT / "build/soak", help="folder of the runs (%(default)s)")
@@ -58,7 +58,7 @@ def time_of(seconds):
 
 
 class Soak:
-    """Jobs, the journal, and the time that is left. All of it belongs to the first thread; others only run programs."""
+    """Jobs, the journal, and the remaining time. All of it belongs to the first thread; others only run programs."""
 
     def __init__(self, jobs, kept, revision, given):
         self.jobs, self.kept, self.revision, self.given = jobs, kept, revision, given
@@ -90,7 +90,8 @@ class Soak:
         return None if self.given.seconds is None else self.given.seconds - (time.monotonic() - self.begun)
 
     def next(self, busy):
-        """None: nothing more fits, or all that is left runs already. The first run fits in any case, so that each call does something."""
+        """Returns None if nothing more fits, or if all remaining jobs run already. The first run fits in any case, so that each call does
+        something."""
         left, first = self.left(), not self.new and not busy
         if len(self.new) + len(busy) >= (self.given.runs or sys.maxsize):
             return None
@@ -151,7 +152,7 @@ def machine():
 
 
 def jobs_of(given):
-    """(jobs, revision). Builds what the project's jobs need."""
+    """Builds the requirements of the project's jobs. Returns (jobs, revision)."""
     if given.plan:
         return plan.load(given.plan), "plan"
     source = given.folder / "source"
@@ -194,13 +195,13 @@ def soak(given, kept):
         print("\n".join(job.name for job in jobs))
         return 0
     os.nice(given.nice)
-    runs.end_all(f"{kept.id}:")  # what a soak left that was killed
+    runs.end_all(f"{kept.id}:")  # ends processes of a soak that was killed
     one = Soak(jobs, kept, revision, given)
     say(f"{len(jobs)} jobs at {revision}, {given.jobs} at a time; {len(kept.runs)} runs are kept in {kept.place}")
     try:
         one.go_on()
     except KeyboardInterrupt:
-        say("interrupted; what has ended is kept, and the next call goes on from there")
+        say("interrupted; finished runs are kept, and the next call continues from there")
     return summary(one)
 
 

@@ -2,7 +2,7 @@
 """The runs that are kept: one line of JSON each, in the order in which they ended.
 
 A line is written in one call, and reaches the disk before the next run begins. So a run is there as a whole or not at all, however
-the soak ends: what was interrupted has no line, and its seed is tried again. A last line without its end was never whole, and is taken away. One
+the soak ends: an interrupted run has no line, and its seed is tried again. A last line without its end was never whole, and is taken away. One
 soak at a time has the journal (a lock that the system gives back when the process ends).
 """
 

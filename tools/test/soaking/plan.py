@@ -42,11 +42,11 @@ class Job:
     architecture: str = NATIVE
     expected: float = SECONDS          # seconds, until one has run
     limit: float = SECONDS + PATIENCE  # seconds after which it hangs
-    share: float = 1.0                 # of the time, beside the others
+    share: float = 1.0                 # share of the time, compared with the others
     builds: str | None = None          # a folder that it builds in: one such job runs at a time
     once: bool = False                 # it does the same each time: once for each revision
     operations: str | None = None      # a pattern; the numbers that it finds in the output are added up
-    seconds_from: str | None = None    # the same: seconds of the run, without what it takes to begin
+    seconds_from: str | None = None    # seconds of the run, without its start
 
 
 def storm(seed):
@@ -77,7 +77,7 @@ def seeded(test, more):
     return names | more
 
 
-# Of the patterns of malloc, which have no time: some seconds in each build.
+# Seconds in each build for the patterns of malloc, which have no time.
 SCALES = {"release": "0.5", "asan": "0.1", "tsan": "0.03"}
 
 

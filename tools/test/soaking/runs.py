@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One run of one program: begun in a session of its own, with its output in a file, and ended as a whole.
+"""A run of a program: begun in a session of its own, with its output in a file, and ended as a whole.
 
-Programs fork, make sessions, stop each other and ignore signals. So a mark in the environment tells which processes belong to a
-run. They are ended by SIGKILL, also those that an earlier soak left when it was killed itself.
+Programs fork, make sessions, stop each other and ignore signals. So a mark in the environment shows which processes belong to a
+run. They are ended by SIGKILL, also those of an earlier soak that was killed itself.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 MARK = "SOAK_RUN"
 SKIPPED = 77
-TAIL = 200_000  # bytes of what a program printed that are looked at
+TAIL = 200_000  # bytes of a program's output that are searched
 
 
 def marked(mark):
@@ -31,7 +31,7 @@ def marked(mark):
 
 
 def end_all(mark):
-    """Until none is left: one may fork while it is looked for."""
+    """Repeats until no process remains, because one may fork during the search."""
     for _ in range(100):
         found = [process for process in marked(mark) if process != os.getpid()]
         for process in found:
@@ -59,7 +59,7 @@ def stacks(mark, log):
 
 
 def last_bytes(place, begin):
-    """Behind `begin`, where the first line ends, which is not the program's."""
+    """Returns the end of the first line after `begin`; that line is not the program's."""
     with open(place, "rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(begin, file.tell() - TAIL))
@@ -67,7 +67,7 @@ def last_bytes(place, begin):
 
 
 def added_up(pattern, text):
-    """The numbers that a pattern finds in what a program printed; None: it finds none."""
+    """Returns the numbers that a pattern finds in the output of a program, or None."""
     found = re.findall(pattern, text, re.M) if pattern else []
     return sum(int(number) for number in found) if found else None
 
@@ -79,7 +79,7 @@ def filled(text, values):
 
 
 def begin(job, values, mark, log):
-    """(process, bytes before its output, why there is no process). What it was given stands first in its log."""
+    """(process, bytes before its output, why there is no process). Its command stands first in its log."""
     command = [filled(word, values) for word in job.command]
     environment = {name: filled(value, values) for name, value in job.environment.items()}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PRUDENCE_", "LD_", "MAKE", "GLIBC_"))}
@@ -119,7 +119,7 @@ def end(child, mark, log, hangs):
 
 
 def run(job, values, mark, place, stop):
-    """Returns the result, or None if the soak stopped before the end. `place` has the output. No process of the run is left."""
+    """Returns the result, or None if the soak stopped before the end. `place` has the output. No process of the run remains."""
     begun = time.monotonic()
     with open(place, "wb") as log:
         child, own, error = begin(job, values, mark, log)
@@ -128,7 +128,7 @@ def run(job, values, mark, place, stop):
         ended = wait_for(child, begun + job.limit, stop)
         hangs = not ended and not stop.is_set()
         status, usage = ended or end(child, mark, log, hangs)
-        end_all(mark)  # what it left
+        end_all(mark)  # the processes that it left
         child.returncode = os.waitstatus_to_exitcode(status)
     if not ended and not hangs:
         return None

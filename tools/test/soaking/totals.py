@@ -2,7 +2,7 @@
 """The totals of runs: a table, and the page docs/results-soak.md.
 
 The totals that are committed are those of journals, each by its name. So a journal that goes on replaces its own totals, those of
-other machines stay beside it, and nothing is counted twice.
+other machines stay, and nothing is counted twice.
 """
 
 import datetime
@@ -24,7 +24,7 @@ def nothing(architecture):
 
 
 def of_runs(runs):
-    """By program. `clean`: seconds since the last finding. A run that was skipped has done nothing."""
+    """Returns totals by program. `clean`: seconds since the last finding. A run that was skipped has done nothing."""
     programs = {}
     for run in runs:
         one = programs.setdefault(run["program"], nothing(run.get("architecture", plan.NATIVE)))
@@ -46,7 +46,7 @@ def findings_of(runs):
 
 
 def together(many):
-    """Totals of several journals as one. What is clean ends with the last finding of each."""
+    """Joins the totals of several journals. Clean time ends with the last finding of each."""
     programs = {}
     for totals in many:
         for name, one in totals.items():
@@ -126,7 +126,7 @@ def finding_lines(kept):
         return
     causes = {}
     for begun, _, one in sorted(found, key=lambda entry: entry[0]):
-        note = kept["notes"].get(f"{one['program']} {one['seed']} {one['revision']}", "not looked at yet")
+        note = kept["notes"].get(f"{one['program']} {one['seed']} {one['revision']}", "not examined yet")
         causes.setdefault((one["revision"], one["result"], note), []).append((begun, f"{one['program']} {one['seed']}"))
     yield "| first | programs and seeds | revision | result | what it was |"
     yield "|---|---|---|---|---|"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A copy of the tree, and what is built of it: the tree may be edited while the soak runs, and every run knows its revision."""
+"""A copy of the tree, and its build: the tree may be edited while the soak runs, and every run knows its revision."""
 
 import filecmp
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 PRESETS = ("release", "asan", "tsan")
-# Tests beside a model that make random choices; one run takes seconds.
+# Tests against a model that make random choices; one run takes seconds.
 SEEDED = r"^(inline_)?[a-z]+_test_([a-z_]*_)?(model|random_walk)(_|$)"
 # CMake's targets of all that is run.
 TARGETS = rf"{SEEDED}|^(torture_|linearizable_history$|misuse_program_)"
@@ -22,7 +22,7 @@ class Failed(Exception):
 
 
 def revision():
-    """With a plus: what is not committed is in it, too."""
+    """Returns the revision; a plus means that uncommitted changes are in it, too."""
     done = subprocess.run(["git", "describe", "--always", "--abbrev=10", "--dirty=+"], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 
@@ -52,7 +52,7 @@ def call(command, folder, log):
 
 
 def build(source, say):
-    """All that the plan runs. Its last words are in build.log beside the copy."""
+    """Builds all that the plan runs. The output is in build.log next to the copy."""
     with open(source.parent / "build.log", "wb") as log:
         for preset in PRESETS:
             say(f"builds {preset}")

@@ -6,7 +6,7 @@
  *
  * Received packets get addresses at random, from KEPT networks of 24 bits, whose routes stay, and
  * from ROUTES of 28 bits in networks of their own, whose routes a control thread adds and deletes.
- * Packets to the former are looked at again when they are sent: their port must be that of the
+ * Packets to the former are checked again when they are sent: their port must be that of the
  * route. Loads follow each other:
  *
  * still:  no update, for N / 2 seconds.
@@ -61,7 +61,7 @@ static bool slow_over;
 static pthread_t control;
 static clockid_t lcore_clock;
 static double peak_mb, after_mb;
-static int output; /* what standard output was */
+static int output; /* the former standard output */
 
 static void die(const char *what)
 {
@@ -116,7 +116,7 @@ static void fill_in(struct rte_mbuf *packet)
     packet->packet_type = RTE_PTYPE_L3_IPV4;
 }
 
-/* One lcore has all ports. */
+/* A single lcore has all ports. */
 static uint16_t receive_filled(uint16_t port, uint16_t queue, struct rte_mbuf **packets,
                                uint16_t count, uint16_t most, void *unused)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the driver (storm.c) and l3fwd know of each other. The driver's patch, which both sides
+ * The interface between the driver (storm.c) and l3fwd. The driver's patch, which both sides
  * have, calls storm_*; l3fwd_lpm.c has lpm_route*.
  */
 #ifndef STORM_H
@@ -25,7 +25,7 @@ int lpm_route_delete(uint32_t ip, uint8_t depth);
 /* Returns the port, or -1. */
 int lpm_route_find(uint32_t ip);
 
-/* Frees the table of IPv4. Returns the number of objects that are left. */
+/* Frees the table of IPv4. Returns the number of objects that remain. */
 int lpm_routes_end(void);
 
 #endif

@@ -9,7 +9,7 @@
  * and puts flows, of which LIVE exist. It times each such pair, and quiesces as part of each
  * BATCH-th. That counts because what defers by callbacks wakes their thread there, and on a busy
  * machine loses the processor to it. Then STORM flows are put and deleted, and the thread waits
- * two seconds. Prints one line of JSON, and deletes what is left.
+ * two seconds. Prints one line of JSON, and deletes the remaining flows.
  */
 #include <config.h>
 

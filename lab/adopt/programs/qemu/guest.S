@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The guest of moves.c, in the place of its firmware: reads a port again and again, which in QEMU
- * takes the big lock, and counts how many ticks of the time-stamp counter each reading took. What it
- * counts is in the guest's memory from 0x1000 on; moves.c reads it there.
+ * takes the big lock, and counts how many ticks of the time-stamp counter each reading took. These
+ * counts are in the guest's memory from 0x1000 on; moves.c reads it there.
  *
  *     0x1000  32-bit counters: four to each power of two of ticks, from 4 ticks on
  *     0x2000  the lower 32 bits of the counter at the last reading, then the upper ones

@@ -178,7 +178,7 @@ static bool is_processor(const char *thread)
     return !strncmp(name, "CPU ", 4);
 }
 
-/* Of all threads but the guest's processor, which never sleeps. */
+/* Covers all threads except the guest's processor, which never sleeps. */
 static double cpu_us(void)
 {
     char path[300];

@@ -6,7 +6,7 @@
  *
  * The main loop has the big lock, which is ours here, except while it sleeps. It flips the map: it
  * makes a view as large as a flat view of a PC, publishes it, and hands the old one to call_rcu.
- * READERS threads look at the map in sections of some microseconds. For SECONDS a flip is made each
+ * READERS threads read the map in sections of some microseconds. For SECONDS a flip is made each
  * millisecond: the time until its old view is freed is taken, and the main loop's wait for the lock
  * after its sleep. Then BURSTS times FLIPS flips are made at once. At last, small objects are
  * replaced by g_free_rcu. Prints one line of JSON.

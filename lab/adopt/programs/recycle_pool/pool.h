@@ -23,7 +23,7 @@ void pool_retire(void *object);
 /* Waits until all that was retired can be allocated again. The caller is not online. */
 void pool_settle(void);
 
-/* Frees what was retired. Returns the number of objects that were not. No thread uses the pool. */
+/* Frees the retired objects, when no thread uses the pool. Returns how many objects remain. */
 size_t pool_stop(void);
 
 #endif

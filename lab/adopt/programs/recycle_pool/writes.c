@@ -4,12 +4,12 @@
  *
  *     writes SECONDS     measures; prints one line of JSON
  *     writes SECONDS PER_SECOND
- *                        the steady load alone, with so many writes: prints how many were made, and
+ *                        the steady load alone, with N writes: prints how many were made, and
  *                        the memory at each second
  *     writes check       checks; prints "ok NAME" or "not ok NAME: why" for each
  *     writes refused     the same, where no thread can be made
  *
- * READERS threads serve requests: online, they look at versions of blocks; between requests they
+ * READERS threads serve requests: online, they read versions of blocks; between requests they
  * are offline and sleep. Three loads follow each other:
  *
  * steady:   for SECONDS, WRITERS threads, which are online, replace versions.
@@ -51,7 +51,7 @@
 #define BURST        400000
 #define CEILING_MB   1024
 #define SAMPLE_US    20000
-#define TIMED        16 /* one write of so many is timed */
+#define TIMED        16 /* one of this many writes is timed */
 #define STEP         16 /* classes of times for each power of two */
 #define CLASSES      (40 * STEP)
 
@@ -133,7 +133,7 @@ static void pin(bool last)
 
 /* --------------------------------------------------------------------------- reading, writing */
 
-/* Finds LOOKS versions, and sees at the end of the request that they are still the same. */
+/* Finds LOOKS versions, and checks at the end of the request that they are still the same. */
 static void serve(struct thread *self)
 {
     const struct version *found[LOOKS];
@@ -203,7 +203,7 @@ static void rest_us(unsigned us)
     urcu_qsbr_thread_online();
 }
 
-/* Until the time of the next request. What was missed is not made up for. */
+/* Waits until the time of the next request. Missed requests are not made up for. */
 static void keep_pace(uint64_t *next_ns)
 {
     uint64_t now = now_ns(CLOCK_MONOTONIC);
@@ -408,7 +408,7 @@ static double run_burst(void)
     return BURST * 1e9 / (now_ns(CLOCK_MONOTONIC) - begin);
 }
 
-/* Dies if an object is left, or a version has changed under a reader. */
+/* Dies if an object remains, or a version has changed under a reader. */
 static void finish(struct thread *readers)
 {
     size_t left;
@@ -418,7 +418,7 @@ static void finish(struct thread *readers)
     left = pool_stop();
     if (!left && !atomic_load(&changed))
         return;
-    fprintf(stderr, "writes: %zu objects were left, %ju changed under a reader\n", left,
+    fprintf(stderr, "writes: %zu objects remain, %ju changed under a reader\n", left,
             (uintmax_t)atomic_load(&changed));
     exit(1);
 }
@@ -515,7 +515,7 @@ static void check(void)
     stop_readers(readers);
     say("no version changes under a reader", !atomic_load(&changed), "some did");
     retire_blocks();
-    say("no object is left at the end", !pool_stop(), "some are");
+    say("no object remains at the end", !pool_stop(), "some are");
 }
 
 /* The superuser has no limit of threads, so this becomes another user. */

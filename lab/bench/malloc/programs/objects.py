@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Python programs are made of: objects, dictionaries, strings, lists, JSON. Its argument is
+"""Allocates the values that Python programs are made of: objects, dictionaries, strings, lists, JSON. Its argument is
 how much. Run with PYTHONMALLOC=malloc, which sends every object to malloc."""
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The file of results: what a run was made with, whether another may go on with it, and how it is read."""
+"""The file of results: the settings of a run, whether another run may continue it, and how it is read."""
 
 import hashlib
 import json
@@ -66,7 +66,7 @@ def read(path):
 
 
 def go_on(path, document, now, points):
-    """Gives the points what the document has of them."""
+    """Gives the points their results of the document."""
     if "settings" not in document:
         raise Refused(f"{path} was made by an older bench-acdc, which did not keep its settings: remove it, or name another file")
     if other := list(differences(document["settings"], now)):

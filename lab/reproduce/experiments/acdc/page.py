@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page and tables of bench-acdc: each figure of the thesis' chapter 6, beside what it found. With --images, FOLDER/acdc-EXPERIMENT.png."""
+"""The page and tables of bench-acdc: each figure of the thesis' chapter 6, next to the results here. With --images, FOLDER/acdc-EXPERIMENT.png."""
 
 import numpy
 
@@ -12,19 +12,19 @@ NOTES = [
     "A point is the mean of several runs, each in a fresh process and with another seed; the bars are "
     "its 95 % confidence interval. Points were repeated until the interval of each response that the "
     "experiment is about lay within {precision:.0%} of the mean, at least {least} and at most {most} times; "
-    "what did not get there has a “~” in the tables. A factorial design has {replications} replications.",
+    "a point that did not get there has a “~” in the tables. A factorial design has {replications} replications.",
     "Cycles are those of the time-stamp counter, of the call alone: fenced on both sides, less the cost "
     "of an empty measurement. They are means of the fastest 99.9 % of the calls (ticks, which are few: "
     "99 %), so that a thread that loses its CPU inside of one does not decide.",
     "Findings on throughput are of the bytes allocated in a second of CPU time of all threads. Where threads are no more "
-    "than CPUs, and nothing else runs, that is throughput by a thread; what else runs on the machine does not lower it as "
+    "than CPUs, and nothing else runs, that is throughput by a thread; other programs on the machine do not lower it as "
     "much as it does throughput by the clock.",
     "The thesis' machine had 24 cores at 2.1 GHz; here more threads than CPUs take turns. Where it says "
     "“nearly the same” or “constant”, a factor of 1.25 was allowed.",
     "A verdict is “undecided” when draws from the runs (100, of each point as many as it has, with repetition) "
     "disagree with it in one of twenty or more, and in factorial designs when more than half of the variation is "
     "between equal runs: a loaded machine, or too few runs. A point of one run is taken as it is.",
-    "Held memory is what the model has not given back: live objects, and those that are deferred or "
+    "Held memory is memory that the model has not returned: live objects, and those that are deferred or "
     "whose dates have not expired (short-term memory: as the allocator counts, with its rounding).",
     "Allocation of variation: how much of all variation between the runs of a 2^k r design each "
     "factor, or combination of factors, explains (R. Jain, The Art of Computer Systems Performance "
@@ -83,7 +83,7 @@ def operation_curves(subject):
 
 
 def draw_operations(document, experiment, rows):
-    """Figures 6.5 to 6.9: the operations' times, lazy and eager; the heap; malloc beside it."""
+    """Figures 6.5 to 6.9: the operations' times, lazy and eager; the heap; malloc next to it."""
     figure, ((lazy, eager), (heap, malloc)) = plt.subplots(2, 2, figsize=(12, 8.4), constrained_layout=True)
     for axes, subject in ((lazy, SHORT_TERM[0]), (eager, SHORT_TERM[1])):
         draw_curves(axes, rows, operation_curves(subject), experiment)
@@ -130,7 +130,7 @@ def draw_throughput(document, experiment, rows):
 
 
 def draw_trace(document, experiment, rows):
-    """Figure 6.12, and what the process has resident meanwhile."""
+    """Figure 6.12, and the resident memory of the process at the same time."""
     figure, (held, resident) = plt.subplots(1, 2, figsize=(12, 5.2), constrained_layout=True)
     colour = colours(subjects_of(rows))
     for row in rows:
@@ -148,7 +148,7 @@ def draw_trace(document, experiment, rows):
 
 
 def draw_histograms(document, experiment, rows):
-    """Figures 5.1 and 5.2: what was allocated, which is the same for all subjects."""
+    """Figures 5.1 and 5.2: the allocated memory, which is the same for all subjects."""
     found = next((row["histograms"] for row in rows if row.get("histograms")), None)
     if not found:
         return None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What is measured: experiments, and subjects, which are memory models over an allocator that is preloaded.
+"""The plan of the measurements: experiments, and subjects, which are memory models over an allocator that is preloaded.
 
 Each experiment varies one or more factors of acdc, and reads responses from its JSON.
 
-Sizes, liveness, ratios and quanta are those of the thesis' tables 6.2 to 6.8. What is scaled: threads to
-the CPUs at hand (the thesis had 24), and the duration where 200 or 2,000 ticks would take minutes a run.
+Sizes, liveness, ratios and quanta are those of the thesis' tables 6.2 to 6.8. Scaled are threads, to
+the CPUs at hand (the thesis had 24), and the duration, where 200 or 2,000 ticks would take minutes a run.
 A round of ACDC allocates so much more as there are fewer threads. Where a quantum is less than a round the
 heap does not follow it, so the factorial designs' quanta are scaled with the threads: four times the thesis'.
 """
@@ -19,7 +19,7 @@ MALLOC = ("allocate", "free", "defer")
 OPERATIONS = (*REFRESH, *MALLOC, "held_bytes")  # calls are timed, which takes time: throughput says nothing
 THROUGHPUT = ("seconds", "bytes_per_cpu_second")
 MEMORY = ("bytes_per_cpu_second", "resident_bytes")
-TICKS = ("tick", "global_tick")  # few: one interrupted call in a hundred is left out, not in a thousand
+TICKS = ("tick", "global_tick")  # few: one interrupted call in a hundred is skipped, not in a thousand
 
 DEFAULTS = {"--threads": 1, "--duration": 100, "--time-quantum": 1 << 18}  # acdc's own
 
@@ -32,11 +32,11 @@ class Experiment:
     kinds: tuple             # of subjects
     aims: tuple              # responses that are to be known within the aim
     options: list            # of every run
-    axis: str                # what varies, for people
+    axis: str                # name of the variable, for people
     points: dict             # value on the axis -> more options
     log: bool = False        # the axis has powers of two
-    labels: dict = field(default_factory=dict)  # factorial: label -> what its levels are
-    prudence_options: dict = field(default_factory=dict)  # of a point, beside acdc's own
+    labels: dict = field(default_factory=dict)  # factorial: label -> meaning of its levels
+    prudence_options: dict = field(default_factory=dict)  # of a point, in addition to acdc's own
 
     def work(self, at):
         """Bytes that all threads allocate in a run."""
@@ -56,7 +56,7 @@ def operation(run, name):
 
 
 def responses(run):
-    """All that is read from one run; what it does not have is left out."""
+    """Returns all values that are read from one run; missing ones are skipped."""
     found = {name: operation(run, name) for name in REFRESH + MALLOC}
     memory = run["memory"]
     found |= {"seconds": run["seconds"], "bytes_per_second": run["bytes_per_second"],
@@ -76,8 +76,8 @@ def sizes(most):
 
 
 def factorial(name, title, figures, kinds, labels, options):
-    """Points "A-B+...". `labels`: each factor's name, its two levels, and what sets them: an option of
-    acdc, or one of Prudence ("name=")."""
+    """Points "A-B+...". `labels`: each factor's name, its two levels, and the option that sets them: one of
+    acdc, or of Prudence ("name=")."""
     points, prudence_options = {}, {}
     for number in range(2 ** len(labels)):
         key, chosen, ours = "", [], []

@@ -4,13 +4,13 @@
 Round-robin over all experiments' points, so that a slow minute strikes all alike: first until each point
 has its least number of repeats; then rounds of the points that are furthest from their aim. A point that
 is within its aim is not repeated, though others go on. With a budget of time, no run is begun that would
-probably end after it, and what the budget leaves open is what was needed least.
+probably end after it, and the least needed points remain open.
 
-A point: one subject at one place of an experiment's axis, and what was measured of it so far.
+A point: one subject at one place of an experiment's axis, and its measurements so far.
 
 A point is repeated, each time with the next seed, until the 95 % confidence interval of each response
 that its experiment is about lies within the aim, or repeats run out. `need` says how far it is from that:
-half the widest interval by what is allowed, so 1 and less is within the aim.
+half the widest interval by the allowed one, so 1 and less is within the aim.
 """
 
 import math
@@ -92,7 +92,7 @@ class Point:
         return row
 
     def take_from(self, row):
-        """Goes on from a row of a file. What failed then is tried again."""
+        """Continues from a row of a file. Failed repeats are tried again."""
         self.repeats, self.wall_seconds = row["repeats"], row["wall_seconds"]
         self.samples, self.histograms, self.known_need = row.get("samples"), row.get("histograms"), None
 
@@ -107,8 +107,8 @@ class Point:
 
 
 class Measuring:
-    """`run(point)` adds a repeat to a point or marks it failed; `save()` writes what there is; `progress`
-    is told what goes on. `clock` is for tests."""
+    """`run(point)` adds a repeat to a point or marks it failed; `save()` writes all results; `progress`
+    reports the progress. `clock` is for tests."""
 
     def __init__(self, points, run, save, progress, minutes=None, clock=time.monotonic):
         self.points, self.run, self.save, self.clock = points, run, save, clock
@@ -150,7 +150,7 @@ class Measuring:
         wanted, most = self.seconds_wanted(), self.seconds_at_most()
         begun = all(len(one.repeats) >= one.least for one in self.points if one.is_open())
         text = (f"about {minutes_of(wanted)} "
-                + ("from here, as far as the intervals tell so far" if begun else "for the least number of repeats")
+                + ("from here, as far as the intervals show so far" if begun else "for the least number of repeats")
                 + f", at most {minutes_of(most)}")
         if self.budget is not None:
             text += f"; ends after {minutes_of(self.budget)} (--minutes)"
@@ -177,7 +177,7 @@ class Measuring:
         return sorted((one for one in waiting if needs[id(one)] >= WIDE * widest), key=lambda one: -needs[id(one)])
 
     def run_all(self, points):
-        """Says whether a point ran. Points that do not fit into the budget are left out."""
+        """Says whether a point ran. Points that do not fit into the budget are skipped."""
         ran = False
         for point in points:
             if self.seconds_a_run(point) > self.budget_left():
@@ -194,7 +194,7 @@ class Measuring:
         self.saved = self.clock()
 
     def measure(self):
-        """Why it ended: nothing is left to do, or the time is up. Control-C ends it from outside."""
+        """Returns why it ended: no point remains, or the time is up. Control-C ends it from outside."""
         if self.run_all(self.first_of_each()):
             self.write()
         self.say(f"estimate: {self.estimate()}")

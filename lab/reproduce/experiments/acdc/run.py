@@ -29,7 +29,7 @@ def parse_arguments(arguments):
     parser.add_number("--replications", 1, 1000, "of each point of a factorial design (5; short: 2)")
     parser.add_number("--precision", 0.001, 1, "half of the 95 %% interval, relative to the mean (0.1)", float, 0.1, metavar="X")
     parser.add_number("--timeout", 1, 86400, "a run that takes longer has failed (600)", float, 600.0, metavar="SECONDS")
-    parser.add_number("--minutes", 0.01, 1000000, "end after N minutes; what is furthest from its aim is repeated first", float)
+    parser.add_number("--minutes", 0.01, 1000000, "end after N minutes; points furthest from their aim are repeated first", float)
     parser.add_json("write all results to FILE, after each round and twice a minute")
     parser.add_argument("--resume", action="store_true", help="continue the measurement in FILE, if settings, machine and libraries are the same")
     parser.add_argument("--list", action="store_true", help="list experiments and subjects, and end")
@@ -181,7 +181,7 @@ def main(arguments, build):
 
 
 def begin(request, document, points):
-    """Looks at the file that there is: it is gone on with, or must not be lost."""
+    """Checks the existing file: the run continues it, or must not lose it."""
     found = keep.read(request.json) if request.json and request.json.exists() else None
     if not found:
         return

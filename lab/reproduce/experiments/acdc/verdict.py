@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the thesis found in chapter 6, and whether it holds in a document of ours.
+"""The findings of the thesis in chapter 6, and whether they hold in a document of ours.
 
-A finding is (figure, what the thesis says, a function of the document). The function returns whether it
-holds and what was measured; None for both when that was not measured.
+A finding is (figure, claim of the thesis, a function of the document). The function returns whether it
+holds and the measurement; None for both when that was not measured.
 
 A finding is undecided when the runs are too few or differ too much to say. Whether that is so is found by drawing runs
 again: of each point as many of its runs as it has, with repetition (bootstrap). If one draw in twenty or more says
@@ -16,7 +16,7 @@ from statistics import fmean
 from measure import statistics
 
 LAZY, EAGER, MALLOC = "short-term-lazy", "short-term-eager", "persistent+glibc"
-SPEED = "bytes_per_cpu_second"  # by the CPU time of all threads: as throughput, but what else runs takes no part of it
+SPEED = "bytes_per_cpu_second"  # by the CPU time of all threads: as throughput, but other programs take no part of it
 FLAT = 1.25   # "constant": largest by smallest
 EQUAL = 1.25  # "nearly the same"
 
@@ -131,7 +131,7 @@ def proportional(document, experiment, subject, response, least=0.85):
 
 @of_arguments
 def largest_first(document, experiment, subject, response):
-    """Of all steps from one point to the next, by the threads added, the first is the largest; and it is a step: more than a
+    """Holds if the first step from one point to the next, by the threads added, is the largest; and it is a step: more than a
     twentieth of the smallest value."""
     points, values = series(document, experiment, subject, response)
     if len(points) < 3:
@@ -312,10 +312,10 @@ FINDINGS = {
 }
 
 
-# Of findings that may not hold: why that would be (docs/results-acdc.md has more). By what the thesis says.
+# Reasons for findings that may not hold (docs/results-acdc.md has more), by the claim of the thesis.
 MORE_THREADS = ("the thesis had 24 cores. Where threads are more than CPUs they take turns, and each comes back to objects, "
                 "counts and descriptors that the others have driven out of the caches")
-FEW_AT_ONCE = ("a lazy call processes four dates, not one, and allocations do, too: most of what has expired is freed by them, "
+FEW_AT_ONCE = ("a lazy call processes four dates, not one, and allocations do, too: most expired objects are freed by them, "
                "before it is seen in the heap")
 FAST_BASE = ("malloc and free are several times as fast here as on the thesis' machine, and ACDC does nothing but allocate, "
              "refresh and access; so a refresh at each tick of an object's life is seen")
@@ -339,7 +339,7 @@ REASONS = {
         "not looked into; a global tick reads and writes what all threads share, and a local tick does not",
     "Eager: tick takes the same time for any number of threads.": MORE_THREADS,
     "Eager: global tick gets faster with more threads.":
-        "all threads receive what is shared, so with more threads a global tick ends more dates",
+        "all threads receive shared objects, so with more threads a global tick ends more dates",
     "Lazy: the heap is proportional to the threads.": "threads drift apart, and global time is the slowest one's",
     "Eager needs a smaller heap than lazy.": FEW_AT_ONCE,
     "Lazy: refresh grows with the heap, from 250 to 500 cycles.":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Figures of one subject under one load, in the same words whichever program measured them.
 
-A figure is less the better it is, except `hits`; what a program does not say is not there. Memory is resident memory beyond what the process had
-when the load began; of servers, all of it."""
+A figure is less the better it is, except `hits`; a value that a program does not print is absent. Memory is resident memory beyond what the
+process had when the load began; of servers, all of it."""
 
 import dataclasses
 import statistics
@@ -67,7 +67,8 @@ def of_bench(document, _):
 
 
 def counted_of(row):
-    """Mixed sizes have a cache each, so the one that counts says nothing. What is live when objects are handed over is chance, and so is f_t."""
+    """Mixed sizes have a cache each, so the one that counts says nothing. The number of live objects when objects are handed over is random, and
+    so is f_t."""
     if row.get("mixed"):
         return {}
     found = of_counters(row.get("counters", {}))
@@ -75,7 +76,7 @@ def counted_of(row):
 
 
 BY_DEMAND = "cache by demand"  # as caches are unless a program says otherwise
-# The library does no pre-flush unless it is told to (`background=1`), so that is a subject of its own; "+spares" is none that a user has.
+# The library does no pre-flush without the option `background=1`, so that is a subject of its own; "+spares" is none that a user has.
 MIX_SUBJECTS = {"classic": "classic", "prudence": "prudence", "+preflush": "prudence, pre-flush"}
 
 

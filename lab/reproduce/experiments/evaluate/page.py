@@ -13,17 +13,17 @@ from measure.verdict import FAILS, HOLDS, MISSING, UNDECIDED, percent, spread
 from . import figures, plan, verdict
 
 NOTES = [
-    "classic is the paper's SLUB here: the same slabs as Prudence's, with a queue of callbacks for each CPU in place of what the paper adds. urcu+A is liburcu's call_rcu over "
+    "classic is the paper's SLUB here: the same slabs as Prudence's, with a queue of callbacks for each CPU in place of the paper's additions. urcu+A is liburcu's call_rcu over "
     "malloc of A, ck-epoch+A Concurrency Kit's epochs. Peers cannot be asked for hits, churns and slabs, so these are beside classic alone; time and memory are beside all.",
     "A verdict compares round by round. A finding about all loads holds if no load is worse than the worst exception that the paper itself names, and one is better; rounds that "
-    "disagree make it undecided. What differs by 2 % or less is the same, as in the paper.",
+    "disagree make it undecided. Figures that differ by 2 % or less are the same, as in the paper.",
     "Each round runs every part once, all its subjects one after the other, each run in a process of its own. Figures are medians of rounds, with the least and the most where they differ.",
     "Time is wall time of a thread for an operation. CPU time is of all threads, those that call callbacks among them. Memory is the peak of resident memory beyond what the process "
     "had before the load; of servers, all of it; of the store, by object.",
-    "Threads that hand objects over yield while they wait for each other, so beside other programs their wall time says who yielded more often; their CPU time does not.",
+    "Threads that hand objects over yield while they wait for each other, so with other programs their wall time says who yielded more often; their CPU time does not.",
     "Counts of mixes (prudence-mix) are made without a clock, so other programs hardly change them: a sequence that is interrupted gives up (ADR 1), which changed misses by up to 4 % with pre-flush, and by 1 % otherwise. Each allocation and each release is a step, and a grace period takes 500 or 5,000. classic frees all objects of a grace period the moment it ends; "
     "throttled-N calls 10 callbacks every N steps. The verdicts compare Prudence with the queue of that row that misses least. prudence is the default, which has no helper; with pre-flush the CPU is idle every 100 steps. A cache by demand is the "
-    "default; 64 and 256 are the objects that a fixed one holds (object_cache_bytes). What differs by 100 misses or churns in a million allocations, or fewer, is the same.",
+    "default; 64 and 256 are the objects that a fixed one holds (object_cache_bytes). Rates that differ by 100 misses or churns in a million allocations, or fewer, are the same.",
     "The paper's machine had 64 CPUs and ran each load for minutes. Figure 12, the share of deferred frees in Linux, has no meaning in a process: "
     "docs/results-kernel-evaluate.md has it, and the figures of the paper's own programs.",
 ]
@@ -56,7 +56,7 @@ def of_kind(rows, beginning):
 # --------------------------------------------------------------------------------------------------------- tables
 
 def cells_of(rows):
-    """A line for each subject under each load. What failed says why."""
+    """A line for each subject under each load. A failed run shows the reason."""
     shown = {key: one for key, one in SHOWN.items() if any(row.values(key) for row in rows)}
     ran_out = any(any(row.values("out_of_memory")) for row in rows)
     lines = []
@@ -72,7 +72,7 @@ def cells_of(rows):
 
 
 def mix_cells(rows, default):
-    """A line for each subject under each mix. Callbacks beside which Prudence is judged are marked."""
+    """A line for each subject under each mix. Callbacks that Prudence is compared with are marked."""
     shown = {key: one for key, one in COUNTED.items() if key != "hits"}
     return [{"subject": row.subject + (" (judged beside)" if row.subject == verdict.callbacks_of(rows, row.load) else ""), "load": row.load} |
             {"misses, of a million": f"{1e6 * row.median('misses'):,.0f}" if row.rounds else f"failed: {row.failed[0]}"} |
@@ -259,7 +259,7 @@ def warnings_of(document):
     bench = [row for run in document["runs"] for row in run["document"]["rows"] if "ns_per_pair_wall" in row]
     found = busy_warning(document) + waiting_warning(bench, document["host"].get("cpus", 0))
     if document["quick"]:
-        found.append(f"The quick form: short runs, {count(document['rounds'], 'round')}. It shows where to look, and decides little.")
+        found.append(f"The quick form: short runs, {count(document['rounds'], 'round')}. It shows where a full run is worth it, and decides little.")
     return found
 
 

@@ -17,8 +17,8 @@ from . import plan, servers
 
 
 def parse_arguments(arguments):
-    parser = Parser("evaluate", "The paper's evaluation in a process, and applications that defer: classic and every peer beside Prudence. Hours; the machine "
-                    "should do nothing else. What is finished is kept, and the next call goes on from there.")
+    parser = Parser("evaluate", "The paper's evaluation in a process, and applications that defer: classic and every peer compared with Prudence. Hours; the machine "
+                    "should do nothing else. Finished runs are kept, and the next call continues from there.")
     parser.add_argument("--quick", action="store_true", help="short runs, few rounds: ten minutes on two CPUs")
     parser.add_names("--part", [part.name for part in plan.parts(False)], "only these (see --list)")
     parser.add_number("--rounds", 1, 100, f"rounds over all parts ({plan.FULL_ROUNDS}; quick: {plan.QUICK_ROUNDS})")
@@ -40,7 +40,7 @@ def digest(*files):
     return found.hexdigest()[:16]
 
 
-# ------------------------------------------------------------------------------------------------ what can be run
+# ------------------------------------------------------------------------------------------------ runs
 
 class Programs:
     """The programs of a part, on which the result depends."""
@@ -96,7 +96,7 @@ def run_part(programs, part, turn, folder):
 
 
 def make_tasks(request, programs, folder):
-    """(tasks, [what is left out, and why])"""
+    """(tasks, [skipped runs, and why])"""
     tasks, skipped = [], {}
     for turn, part in plan.rounds(request.quick, request.part, request.rounds):
         why = programs.why_not(part)
@@ -125,7 +125,7 @@ def versions_of(runs):
 
 
 def document_of(request, programs, runs, failed, skipped):
-    host = allocators.probe(programs.allocators["glibc"], programs.build / "bin/prudence-malloc-load")["host"]  # the same in all runs; servers do not tell
+    host = allocators.probe(programs.allocators["glibc"], programs.build / "bin/prudence-malloc-load")["host"]  # the same in all runs; servers do not report it
     return {"program": "evaluate", "date": now(), "prudence": commit(),
             "quick": request.quick, "rounds": request.rounds, "host": host, "versions": versions_of(runs),
             "parts": [{"name": part.name, "title": part.title, "command": " ".join([part.program, *part.arguments()]) + (f" ({part.allocator} preloaded)" if part.allocator else "")}
@@ -150,7 +150,7 @@ def main(arguments, build):
         tasks, skipped = make_tasks(request, programs, folder)
         runs, failed = keep.run_all("evaluate", tasks, request.folder / "runs")
     for one in skipped:
-        print(f"evaluate: left out: {one['subject']}: {one['why']}", file=sys.stderr)
+        print(f"evaluate: skipped: {one['subject']}: {one['why']}", file=sys.stderr)
     if not runs:
         sys.exit("evaluate: no run succeeded")
     target = request.folder.with_suffix(".json")

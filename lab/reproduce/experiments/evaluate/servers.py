@@ -31,7 +31,7 @@ class Server:
     package: str
     suite: str | None     # another than this system's; then without Debian's changes
     program: str          # in its source folder
-    real: str             # what that is, or starts: libtool's programs are scripts
+    real: str             # the executable, or the one that it starts: libtool's programs are scripts
     packages: str         # of Debian, that building needs
 
 
@@ -44,7 +44,7 @@ SERVERS = {
 # ------------------------------------------------------------------------------------------------------------ a server
 
 def figures_of(alone, cpu, beside, updates, peak):
-    """What dnsperf -v printed, and the server's CPU time, without updates; what it printed beside updates, and these."""
+    """Reads the output of dnsperf -v and the server's CPU time without updates, and its output with updates, and these updates."""
     taken, meanwhile = latencies_of(alone), latencies_of(beside)
     if not taken or not meanwhile or not updates.seconds:
         raise Failed(f"{len(taken)} and {len(meanwhile)} answers, {len(updates.seconds)} updates")
@@ -90,7 +90,7 @@ class Servers:
         return {"CFLAGS": FLAGS, f"{name}_CFLAGS": compat if side == "prudence" else " ", f"{name}_LIBS": libraries[prefix][side]}
 
     def build(self, names):
-        """Builds the missing servers. A server that fails is left out with the reason."""
+        """Builds the missing servers. A server that fails is skipped, with the reason."""
         for name in names:
             for side in SIDES:
                 source = self.source(name, side)

@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""What the paper found in its section 5, and what others found on deferred frees, and whether it holds in runs of ours. Each verdict has a reason.
+"""The findings of the paper's section 5 and of others about deferred frees, and whether they hold in runs of ours. Each verdict has a reason.
 
-The paper's SLUB is `classic` here: the same slabs as Prudence's, with a queue of callbacks in place of what the paper adds. In a mix, `classic` calls
-all callbacks of a grace period when it ends and `throttled-N` 10 of them every N steps; Prudence is judged beside the one that misses least."""
+The paper's SLUB is `classic` here: the same slabs as Prudence's, with a queue of callbacks in place of the paper's additions. In a mix,
+`classic` calls
+all callbacks of a grace period when it ends and `throttled-N` 10 of them every N steps; Prudence is compared with the one that misses least."""
 
 import statistics
 
 from measure.verdict import COUNTS_OF_THE_PAPER, FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, as_cells, change, judge, percent, spread
 from . import figures
 
-RARE = 0.0001  # of an allocation: what counts as none, as in Linux
+RARE = 0.0001  # of an allocation: rates below count as none, as in Linux
 OURS, CLASSIC = "prudence", "classic"
 FLAT_MB = 1    # resident memory that rises by less is flat
 COUNTS = [(*one, figure, allowed, none) for (*one, allowed), (figure, none) in zip(
     COUNTS_OF_THE_PAPER, (("misses", RARE), ("churns", RARE), ("slab_churns", RARE), ("slabs", 0), ("f_t", 0)))]
 PAPER_PAIRS = (3.9, 28.6)
 PAPER_THROUGHPUT = (0.042, 0.18)
-# How often a peer's figure is ours: named for what a reader calls it.
+# How often a peer's figure is ours: by the name that a reader calls it.
 AGAINST_PEERS = {"ns": "time", "mb": "memory", "bytes_per_object": "memory", "cpu_ns": "CPU time", "us_p50": "latency, median", "us_p99": "latency, 99 %",
                  "us_p99_updating": "latency beside updates, 99 %",
                  "us_update": "time of an update", "rss_mb": "memory"}
 
 
 def callbacks_of(rows, load):
-    """The queue of callbacks that Prudence is judged beside: in a mix, the one of which most allocations hit."""
+    """The queue of callbacks that Prudence is compared with: in a mix, the one of which most allocations hit."""
     queues = [row for row in rows if row.load == load and is_callbacks(row) and row.values("misses")]
     return min(queues, key=lambda row: row.median("misses")).subject if queues else CLASSIC
 
@@ -105,7 +106,7 @@ def figure_6(rows):
 
 
 def most_at_4096(rows, middle):
-    """Each round compares 4,096 bytes with the best of the other sizes; what is as good is neither."""
+    """Each round compares 4,096 bytes with the best of the other sizes; an equal result is neither."""
     largest = times_by_round(rows, "pairs, 4096 B")
     others = [times_by_round(rows, load) for load in middle if load != "pairs, 4096 B"]
     rounds = [change(max(other[turn] for other in others if turn in other), one) for turn, one in largest.items()
@@ -134,10 +135,10 @@ def figure_13(rows):
     return [("Figure 13", claim, (judge([(load, changes(rows, load, "ns")) for load in loads], 0, "")[0], text))]
 
 
-# ------------------------------------------------------------------------------------------------ what others found
+# ------------------------------------------------------------------------------------------------ findings of others
 
 def batches(rows):
-    """Brown and others: what makes epochs slow is that they free in batches; objects that are freed one by one go back to where they come from."""
+    """Brown and others: epochs are slow because they free in batches; objects that are freed one by one go back to where they come from."""
     found = {load: times(rows, load, "ck-epoch+jemalloc") for load in figures.loads_of(rows) if load.startswith("tree, ")}
     found = {load: some for load, some in found.items() if some}
     claim = "memory that comes back object by object makes updates of a tree faster than batches (epochs over jemalloc)"
@@ -173,12 +174,12 @@ def peers_of(rows):
 
 
 def ratios(rows, load, peer, figure):
-    """How often the peer's figure is ours, round by round: above 1 we are better. What we have none of is no ratio."""
+    """Returns the ratio of the peer's figure to ours, round by round; above 1 we are better. A figure that we do not have gives no ratio."""
     return [theirs / ours for theirs, ours in figures.beside(rows, load, peer, OURS, figure) if ours > 0 and theirs > 0]
 
 
 def losses(rows):
-    """[(load, what, the peer by which we lose most, ratios)]: in all rounds a peer is better by more than counts as the same."""
+    """Returns [(load, figure, the peer by which we lose most, ratios)]: in all rounds a peer is better by more than counts as the same."""
     for load in figures.loads_of(rows):
         for figure, name in AGAINST_PEERS.items():
             found = {row.subject: ratios(rows, load, row.subject, figure) for row in rows

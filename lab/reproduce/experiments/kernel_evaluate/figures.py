@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a guest printed (kernel/tree/load.c), read; and the figures of one cache in one run, in the same words for both allocators.
+"""Reads the output of a guest (kernel/tree/load.c), and computes the figures of one cache in one run, in the same words for both allocators.
 
-A hit is an allocation that needs no more than what its CPU has. Of SLUB's that is one that goes neither to the node's list nor to the page allocator:
-what comes from the CPU's partial slabs is a hit, as what Prudence merges is. `fast_hits` are those of SLUB's fast path alone."""
+A hit is an allocation that needs no more than its CPU has. For SLUB it is one that goes neither to the node's list nor to the page allocator:
+an object from the CPU's partial slabs is a hit, as an object that Prudence merges is. `fast_hits` are those of SLUB's fast path alone."""
 
 KB_PER_PAGE = 4
 
@@ -99,7 +99,7 @@ def of_prudence(run, name):
 
 
 def deferred_share(run):
-    """Of all frees of all caches of both allocators. call_rcu and kfree_rcu of caches that do not change count as plain."""
+    """Counts all frees of all caches of both allocators. call_rcu and kfree_rcu of caches that do not change count as plain."""
     deferred = sum(growth(figures, "deferred_frees") for figures in run["caches"].values())
     ours = deferred + sum(growth(figures, "frees") for figures in run["caches"].values())
     theirs = sum(growth(figures, "free_fastpath", "free_slowpath") for figures in run["slub"].values())

@@ -13,18 +13,18 @@ NOTES = [
     "Both sides are one kernel: prudence_tree=all on its command line is the difference. Each run is the same number of transactions on a fresh "
     "boot. Runs of the two sides alternate.",
     "Instructions: one emulated CPU that counts them (QEMU -icount), with a kernel whose SLUB does not count. All that the CPU does is in it, "
-    "except idling: the programs, the kernel, what was put off until two seconds later. Throughput is the reciprocal.",
+    "except idling: the programs, the kernel, the work that was deferred until two seconds later. Throughput is the reciprocal.",
     "Counts: a kernel whose SLUB counts (SLUB_STATS), on emulated CPUs that run in turn; a nanosecond is an instruction, of whichever CPU. A hit is an allocation that goes neither to the node nor to the page "
     "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; "
     "SLUB's flushes are drains of a CPU's partial slabs. Slab churns are pairs of slabs made and given back.",
     "Peaks are samples of both sides during the load, one in 2 ms. Those of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before "
     "it changed.",
-    "Latency: one emulated CPU that counts instructions, one thread that reads the clock before and after each operation. What interrupts an "
+    "Latency: one emulated CPU that counts instructions, one thread that reads the clock before and after each operation. An interruption of an "
     "operation is in it: callbacks, grace periods, the timer, Prudence's helper.",
     "Locks: a kernel that counts how often each is taken (LOCK_STAT), and by another CPU than the time before. With Prudence, the nodes' are those of both allocators. CPUs are emulated in turn, so "
     "a lock is hardly ever found taken.",
     "Wall time: CPUs are emulated at once, each by a thread of this machine, and the clock is its own. So translated code and a busy machine are in "
-    "it; what a processor's caches and contended locks would cost there is not told.",
+    "it; the cost of a processor's caches and contended locks there is unknown.",
     "Figures are medians of rounds, with the least and the most where they differ. A round that is repeated says the same to the instruction; "
     "rounds differ in the guest's random numbers.",
 ]
@@ -94,7 +94,7 @@ def cells_of_row(row, machine):
 
 
 def caches(runs, scale):
-    """A load's caches; of each the machines, beside each other."""
+    """Returns a load's caches, and for each the machines next to each other."""
     cells, machines = [], verdict.machines_of(runs)
     for load in plan.PAPER:
         found = [(row.cache, i, row) for i, machine in enumerate(machines) for row in verdict.rows_of(runs, machine, load, scale)]
@@ -109,7 +109,7 @@ def whole_runs(runs):
 
 
 def locks(runs, pair=plan.PAIR):
-    """Of nodes, of both allocators, and of the page allocator; for 1,000 transactions, of the two sides."""
+    """Returns locks of nodes, of both allocators, and of the page allocator, for 1,000 transactions of the two sides."""
     def rate(what, *names):
         return lambda run: 1000 * sum(run["locks"].get(name, {}).get(what, 0) for name in names) / run["transactions"]
 
@@ -130,7 +130,7 @@ def slub_hits(run):
 
 
 def slub_churns(rounds, figure, counter):
-    """Nothing if the kernel of some run did not count what they are made of."""
+    """Nothing if the kernel of some run did not count their parts."""
     if any(counter not in run["slub"][name]["after"] for some in rounds for run in some for name in figures.watched(run)):
         return ""
     return both(rounds, lambda run: slub_sum(run, figure))
@@ -147,14 +147,14 @@ LATENCIES = {"half are faster than": "p50_ns", "99 %": "p99_ns", "99.9 %": "p999
 
 
 def latency(runs, pair=plan.PAIR, mode="latency"):
-    """How long an operation of one thread takes, and what came between."""
+    """How long an operation of one thread takes, and the interruptions."""
     return [{"subject": load.name, **({"on": str(machine)} if mode != "latency" else {}),
              **{title: both(rounds, lambda run, figure=figure: run["latency"][figure]) for title, figure in LATENCIES.items()}, "rounds": str(len(rounds))}
             for load, machine, rounds in measured(runs, mode, pair=pair, known=plan.LOADS)]
 
 
 def latency_sections(runs):
-    """Beside each peer, and beside Prudence that does not hasten."""
+    """Compares with each peer, and with Prudence that does not hasten."""
     for pair in (*plan.PEERS, plan.HASTENED):
         name = "latency" + f"-{pair[0]}".replace("_", "-") * (pair != plan.PAIR)
         sides = " → ".join("SLUB" if side == "slub" else side.capitalize() if side == "prudence" else side for side in pair)
@@ -209,13 +209,13 @@ def other_sides(runs):
 
 
 def verdicts(checked):
-    """Writes the verdicts of all machines beside each other. `checked`: {machine: findings}."""
+    """Writes the verdicts of all machines next to each other. `checked`: {machine: findings}."""
     return [{"subject": lines[0]["subject"], "the paper": lines[0]["the paper"], **{str(machine): line["verdict"] for machine, line in zip(checked, lines)}}
             for lines in zip(*checked.values())]
 
 
 def disturbance(runs, scale):
-    """A load alone → the same beside a storm in another cache."""
+    """Compares a load alone → the same load during a storm in another cache."""
     cells = [{"subject": f"{name}: {side}", "on": str(machine), "allocations": both(rounds, lambda one: one["allocations"]),
               "hits": both(rounds, hit_share, share), **of_cache(rounds)}
              for machine in verdict.machines_of(runs) for side in plan.PAIR

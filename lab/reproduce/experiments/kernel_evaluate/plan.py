@@ -10,7 +10,7 @@ SAMPLE_MS = 2
 LOCKS = ("&n->list_lock", "prudence_node", "&zone->lock")  # as the kernel names them: of nodes, SLUB's and ours; of the page allocator
 INSTANCES = 4    # of Postmark, and threads of the loads of our own
 CLIENTS = 16     # of pgbench
-LOCKDEP_LASTED = "LOCKDEP 1"  # a complaint switches it off, and what comes later is not seen
+LOCKDEP_LASTED = "LOCKDEP 1"  # a complaint switches it off, and later faults are not seen
 
 LIST = 1000      # objects of a per-CPU list of slub_lists; SLUB's own are 24 to 120
 
@@ -37,11 +37,12 @@ SIDES = {
     "normal": Side(NORMAL),
     "prudence_normal": Side(f"prudence_tree=all {NORMAL}"),
 }
-PAIR = ("slub", "prudence")  # what the paper compares
-HASTENED = ("no_hasten", "prudence")  # what hastening does to latencies
+PAIR = ("slub", "prudence")  # the two sides that the paper compares
+HASTENED = ("no_hasten", "prudence")  # the effect of hastening on latencies
 # Whose latencies are compared: SLUB as it is, or with kfree_rcu, or with RCU set otherwise; and Prudence with RCU set likewise.
 PEERS = (PAIR, ("kfree_rcu", "prudence"), ("nocbs", "prudence_nocbs"), ("normal", "prudence_normal"))
-# As tools/kernel/tree has it: the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants some (ab) has
+# The options of tools/kernel/tree, the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants
+# some (ab) has
 # the kernel collect jitter for a second, a thousand million instructions, some per cent more or fewer each time.
 BOTH = "cgroup.memory=nokmem slab_nomerge rcutree.gp_preinit_delay=0 random.trust_cpu=on"
 
@@ -86,7 +87,8 @@ LOADS = {load.name: load for load in (
          "server { listen 127.0.0.1:8080; root /work/www; } }\\n' >/tmp/nginx.conf && nginx -c /tmp/nginx.conf"),
     Load("epoll", f"{INSTANCES} threads: make an eventfd, add it to an epoll set, close it", 100000, "eventfd",
          f"/tmp/load epoll {INSTANCES} {{n}}", own=True),
-    # dbench repeats its lines for a time. So the last one is an error: to close what no line has opened. It says at which line that was.
+    # dbench repeats its lines for a time. So the last one is an error: to close a file that no line has opened. The message has the number of
+    # that line.
     Load("dbench", f"dbench, {INSTANCES} instances of the first lines of its own load, on ext4", 20000, "line",
          f"for i in $(seq {INSTANCES}); do dbench -t 1000000 -c /tmp/lines -D /work/$i 1 >/work/$i.log 2>&1 & done; wait; for i in $(seq {INSTANCES}); do "
          "case $(cat /work/$i.log) in *'('$(({share} + 1))') ERROR: handle 99999 was not found'*) ;; *) exit 1 ;; esac; done",
@@ -106,7 +108,7 @@ LOADS = {load.name: load for load in (
          cpu_mb=PAPER_MB, modes=("counts",)),
 )}
 PAPER = {name: load for name, load in LOADS.items() if load.paper}
-# Does a storm in one cache (files) disturb others (those of a name)? A load alone, beside the storm, and the storm alone, as long.
+# Does a storm in one cache (files) disturb others (those of a name)? A load alone, the load during the storm, and the storm alone, each as long.
 DISTURBANCE = ("names", "names_storm", "open_close")
 
 
@@ -116,7 +118,7 @@ def transactions_of(load, scale):
 
 
 def count_locks(command):
-    """The command, and what it takes of locks until its deferred work has finished; without what the reading of figures takes."""
+    """Returns the command, and counts of the locks that it takes until its deferred work has finished, without those of the reading of figures."""
     return f"""\
 echo 0 >/proc/lock_stat
 ({command})

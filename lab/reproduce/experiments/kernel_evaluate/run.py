@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line of lab/reproduce/kernel-evaluate: kernels, disks, one boot for each run, one document of all runs.
 
-A finished run is kept in FOLDER/runs with what it depends on (kernel, load, program). A run whose file fits is not made again."""
+A finished run is kept in FOLDER/runs with its dependencies (kernel, load, program). A run whose file fits is not made again."""
 
 import dataclasses
 import functools
@@ -86,7 +86,7 @@ def missing_programs():
     return [f"{name} (package {package})" for name, package in PROGRAMS.items() if not shutil.which(name, path=path)]
 
 
-# ----------------------------------------------------------------------------------------- what runs need
+# ----------------------------------------------------------------------------------------- requirements of runs
 
 def call(*command, **more):
     done = subprocess.run(command, text=True, check=False, cwd=ROOT, **more)
@@ -142,7 +142,8 @@ def identity_of(mode, load, side, request, work):
 # -------------------------------------------------------------------------------------------------- a run
 
 def boot(mode, load, side, turn, request, work, disks, place):
-    """What the guest printed, as figures; of counts, that memory ran out is a result, too. A run that is repeated says the same to the instruction, so rounds differ in their random numbers."""
+    """Returns the output of the guest as figures. For counts, a run that ends without memory is a result, too. A run that is repeated says the
+    same to the instruction, so rounds differ in their random numbers."""
     script = work / f"script-{place.stem}"
     script.write_text(plan.script_of(load, side, request.scale, mode))
     machine = machine_of(mode, load, request)
@@ -155,7 +156,7 @@ def boot(mode, load, side, turn, request, work, disks, place):
         **os.environ, "FILES": str(work / "load"), "APPEND": append_of(side), "CONSOLE": str(console),
         "VMLINUZ": str(kernel_of(mode, request)), "TIMEOUT": str(request.timeout), **{name.upper(): str(value) for name, value in machine.items()},
         **({"CX16": "1"} if MODES[mode].clock else {"ICOUNT": "1", "SEED": str(turn + 1)})}
-    # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0084).
+    # The emulated CPU has cmpxchg16b, because Debian's SLUB uses it (docs/adr/0084).
     status, printed = keep.run_session(["tools/kernel/boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment, ROOT)
     said = console.read_text(errors="replace") if console.exists() else ""
     complaints = [line for word in COMPLAINTS for line in said.splitlines() if word in line]
@@ -178,7 +179,8 @@ def runs_of(request):
 
 
 def has(name, load):
-    """Whether the mode of that name has the load. Instructions of loads that are not the paper's are told by tools/kernel/tree figures, exactly."""
+    """Returns whether the mode of that name has the load. tools/kernel/tree figures counts the instructions of loads that are not the paper's,
+    exactly."""
     mode = MODES[name]
     return (load.paper or mode.others) and (load.own or not mode.own) and (not load.modes or name in load.modes)
 
@@ -198,7 +200,7 @@ def run_all(request, work, disks):
 
 
 def run_modes(request, modes, jobs, work, disks):
-    """(runs, what is skipped)"""
+    """Returns (runs, skipped runs)."""
     folder, tasks = request.folder / "runs", []
     for mode, name, side, turn in runs_of(request):
         if mode not in modes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the paper found in 5.4 and 3.4, and whether it holds in runs of ours.
+"""The findings of the paper in 5.4 and 3.4, and whether they hold in runs of ours.
 
 A row is one load and one cache, as measure.verdict judges them."""
 
@@ -10,7 +10,7 @@ import typing
 from measure.verdict import COUNTS_OF_THE_PAPER, FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, as_cells, change, judge as judge_rows, percent
 from . import figures, plan
 
-PAIRS = 5000      # a cache with fewer allocate/free pairs in a run is left out, with a scale of 1; the paper's threshold is a million
+PAIRS = 5000      # a cache with fewer allocate/free pairs in a run is skipped, with a scale of 1; the paper's threshold is a million
 RARE = 0.0001     # churns per allocation that count as none
 
 
@@ -84,8 +84,8 @@ def peak(one):
 
 
 def left(one):
-    """Memory of its slabs after the load. What is live then is the same on both sides, so these are to each other as total fragmentation, f_t. (Of SLUB's
-    live objects some may wait for their callbacks; it cannot tell.)"""
+    """Returns the memory of its slabs after the load. The live objects are then the same on both sides, so these are to each other as total
+    fragmentation, f_t. (Of SLUB's live objects some may wait for their callbacks; SLUB does not count those.)"""
     return one["kb"]
 
 
@@ -93,7 +93,7 @@ RATES = (misses, churns, slab_churns)
 
 
 def judge(found, metric, allowed):
-    """(verdict, what was found). `allowed`: the worst exception that the paper names."""
+    """Returns (verdict, finding). `allowed`: the worst exception that the paper names."""
     none = RARE if metric in RATES else 0
     return judge_rows([(f"{row.load} {row.cache}", [change(*pair, none) for pair in row.values(metric)]) for row in found], allowed,
                       "no cache has enough pairs")
@@ -102,7 +102,7 @@ def judge(found, metric, allowed):
 # -------------------------------------------------------------------------------------- disturbance
 
 def disturbed_caches(runs, machine, side, scale):
-    """{cache: [(alone, beside the storm)]}, as figures of that side, of caches that the storm does not use."""
+    """Returns {cache: [(alone, during the storm)]}, as figures of that side, of caches that the storm does not use."""
     found, read = {}, figures.of_slub if side == "slub" else figures.of_prudence
     for alone, both, storm in zip(*([run for run, in by_round(runs, "counts", machine, load, (side,))] for load in plan.DISTURBANCE)):
         for name in sorted(figures.watched(alone) & (alone["slub"] if side == "slub" else alone["caches"]).keys()):
@@ -114,7 +114,7 @@ def disturbed_caches(runs, machine, side, scale):
 # ---------------------------------------------------------------------------------------------------- findings
 
 def improvement(runs, load, pair=plan.PAIR):
-    """Of throughput by instructions, of the second side against the first: [share of each round]."""
+    """Returns the change of throughput by instructions, of the second side against the first: [share of each round]."""
     return [one["busy_ns"] / other["busy_ns"] - 1 for one, other in by_round(runs, "instructions", ONE, load, pair)]
 
 
@@ -154,7 +154,8 @@ ATTACKS = ("attack", "open_close")  # the first is as long as the paper's, with 
 
 
 def exhausts(runs, machine):
-    """3.4: whether memory runs out beside SLUB. A round that ran out answers, however short it was; one that ended does if it was as long as the paper's."""
+    """Checks section 3.4: whether memory runs out with SLUB. A round that ran out answers, however short it was; one that ended does if it was
+    as long as the paper's."""
     gone = [(load, turn) for load in ATTACKS for turn in ran_out(runs, machine, load, "slub")]
     ended = [run for load in ATTACKS for run, in by_round(runs, "counts", machine, load, ("slub",))]
     enough = [run for run in ended if run["load"] == "attack" and run["transactions"] >= plan.LOADS["attack"].transactions]
@@ -213,7 +214,8 @@ def latencies(runs, pair, figure, machine=ONE, mode="latency"):
 
 
 def of_latency(runs):
-    """3.2: whether spikes are gone, beside what Linux has. One thread, one emulated CPU; and, by the host's clock, several CPUs."""
+    """Checks section 3.2: whether spikes are gone, compared with Linux's own ways. One thread, one emulated CPU; and, by the host's clock,
+    several CPUs."""
     places = [("one emulated CPU", ONE, "latency")] + [(str(machine), machine, "latency_wall") for machine in machines_of(runs, "latency_wall")]
     return as_cells([("3.2", f"{what} is faster beside {pair[0]}, one thread, {where}", judge_rows(found, 0, ""))
                      for where, machine, mode in places for pair in plan.PEERS

@@ -14,11 +14,11 @@ MICRO = 1e3
 DASHES = {"induced": ":", "batch": ":", "taskq": ":", "barrier": "--", "xrcu": "--", "krcud": "--", "preempt": "--"}
 NOTES = [
     "A place is a thread that reads, and that says when it switches and when it is idle. Latency by load: one callback after "
-    "the other, beside places that read and switch without a pause; above two places there are more threads than CPUs.",
-    "Cost by rate: a place that works half a microsecond between two switches calls at that rate, beside one that only works. The cost of "
+    "the other, with places that read and switch without a pause; above two places there are more threads than CPUs.",
+    "Cost by rate: a place that works half a microsecond between two switches calls at that rate, compared with one that only works. The cost of "
     "a callback is the time in calls, in switches beyond what they take without calls, and of threads that are no places.",
-    "What costs less than a thousandth of the time of two places cannot be told from noise, and counts as that.",
-    "Dotted lines: quiescent states are induced. Dashed: looked for by time. Solid: looked for at each switch; ours, and liburcu.",
+    "A cost below a thousandth of the time of two places cannot be distinguished from noise, and counts as that.",
+    "Dotted lines: quiescent states are induced. Dashed: checked by time. Solid: checked at each switch; ours, and liburcu.",
     f"Medians of {verdict.RUNS} or more interleaved runs, each in a fresh process. A verdict is undecided when one draw from the runs in "
     f"twenty, or more, disagrees with it; and when a run was too short for one of its figures: fewer than {verdict.BEYOND} latencies on either "
     f"side of a quantile, {verdict.CALLS} callbacks or {verdict.GRACE_PERIODS} grace periods in a cost, {verdict.IDLE_SECONDS} s of idle time.",
@@ -51,7 +51,7 @@ def series(rows, load, along, x_of, y_of):
 
 
 def drawn_cost(row):
-    """0 is left out."""
+    """Returns the cost, and leaves out 0."""
     return row["cost_ns"] if row["cost_ns"] >= verdict.least_cost(row["rate"]) else 0
 
 

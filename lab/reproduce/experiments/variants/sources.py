@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[4]
 FOLDER = "lab/bench/variants"
-# The variant's own file, and what it cannot do without; the first is no other variant's.
+# The variant's own file, and the files that it needs; the first is no other variant's.
 FILES = {
     "induced": ("induced.c", ("runs.c",)), "batch": ("batch.c", ("induced.c", "runs.c")), "taskq": ("taskq.c", ("runs.c",)),
     "ring": ("ring.c", ()), "k42": ("k42.c", ()), "polling": ("polling.c", ()),
@@ -17,7 +17,7 @@ FILES = {
 # Lines of the patches: for all architectures, for one.
 THESIS = {"taskq": "237 / 237", "polling": "378 / 378", "xrcu": "424 / 424", "ring": "575 / 333",
           "krcud": "603 / 603", "preempt": "682 / 682", "barrier": "742 / 514"}
-# Memory that a switch refers to while there are no callbacks; what runs by time.
+# Memory that a switch refers to while there are no callbacks, and the work that runs by time.
 IDLE = {
     "memb": ("–", "–"), "qsbr": ("4 local, 1 global read", "–"), "urcu-memb": ("–", "–"), "urcu-mb": ("–", "–"),
     "urcu-qsbr": ("1 local, 1 global read", "–"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the thesis found in 8.3 and 8.4 about ways to detect grace periods, and whether it holds in results of ours.
+"""The findings of the thesis in 8.3 and 8.4 about ways to detect grace periods, and whether they hold in results of ours.
 
-A finding is (place, what the thesis says, a function of the results). The function returns whether it holds, and what
+A finding is (place, claim of the thesis, a function of the results). The function returns whether it holds, and what
 was measured. A verdict is "undecided" when draws from the repeats of each row (with repetition, as many as there are)
 disagree with it in one of twenty or more, and when a run behind one of its figures was too short: see Results.
 """
@@ -14,13 +14,13 @@ from measure.verdict import quantity
 from . import sources
 
 DRAWS, AGREEMENT = 200, 0.95
-# What a figure needs of each of its runs.
+# The requirements of a figure for each of its runs.
 BEYOND = 10         # latencies on either side of a quantile
 CALLS = 100         # callbacks, of a cost
-GRACE_PERIODS = 20  # of a cost: what a batch costs is shared
+GRACE_PERIODS = 20  # of a cost: the cost of a batch is shared
 IDLE_SECONDS = 0.5  # of the CPU time in an idle second
 RUNS = 5            # of a median
-SHOWN = 2           # of what is too short, in the text of a verdict
+SHOWN = 2           # of rows that are too short, in the text of a verdict
 PACED_PART = 0.6    # of a run of the load paced, in which there are calls
 EQUAL = 1.25    # "the same"
 BOUNDED = 2.0   # "well bounded": at the highest load by without load
@@ -107,7 +107,8 @@ def too_short(row, keys, runs):
 
 
 def least_cost(rate):
-    """What can be told from noise: a thousandth of the time of two places, by the calls. Less is taken for that."""
+    """Returns the least cost that can be distinguished from noise: a thousandth of the time of two places, by the calls. A lower one counts as
+    this."""
     return 2e6 / rate
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Hazard pointers of the stand-in. Readers fence, and each retired object looks for names.
+//! Hazard pointers of the stand-in. Readers fence, and each retired object searches for names.
 
 use super::*;
 use core::sync::atomic::{fence, AtomicPtr};
@@ -114,7 +114,7 @@ extern "C" fn prudence_hazard_reclaim() -> usize {
         let (named, safe): (Vec<_>, Vec<_>) = all.into_iter().partition(is_named);
         RETIRED.lock().unwrap().extend(named);
         for Head(head) in safe {
-            // SAFETY: nobody names the object, and the head was retired with this function.
+            // SAFETY: no hazard pointer names the object, and the head was retired with this function.
             unsafe { ((*head).func.unwrap())(head) }
         }
         DELETING.with(|deleting| deleting.set(false));

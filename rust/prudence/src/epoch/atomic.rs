@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Pointers that readers follow under a guard: [`Atomic`] is the shared place, [`Owned`] a box that
-//! nobody else has, [`Shared`] what was loaded under a guard.
+//! no other code has, [`Shared`] a pointer loaded under a guard.
 //!
 //! Each may carry a tag in the bits of the address that the alignment of the type leaves unused.
-//! The tag changes the address in place, so the pointer keeps what it may point to (its provenance).
+//! The tag changes the address in place, so the pointer keeps its provenance.
 
 use super::Guard;
 use std::borrow::{Borrow, BorrowMut};
@@ -52,7 +52,7 @@ pub trait Pointer<T> {
     unsafe fn from_ptr(pointer: *mut T) -> Self;
 }
 
-/// What a failed `compare_exchange` found, and the pointer that was to be stored.
+/// The pointer that a failed `compare_exchange` found, and the one that was not stored.
 pub struct CompareExchangeError<'g, T, P: Pointer<T>> {
     /// The pointer in the atomic.
     pub current: Shared<'g, T>,
@@ -180,7 +180,7 @@ impl<T> Atomic<T> {
         Shared::of(self.pointer.swap(new.into_ptr(), order))
     }
 
-    /// Stores `new` if the atomic has `current`, tag included. Returns `new`, or what is there.
+    /// Stores `new` if the atomic has `current`, tag included. Returns `new`, or the pointer found.
     #[inline]
     pub fn compare_exchange<'g, P: Pointer<T>>(
         &self,
@@ -289,7 +289,7 @@ impl<T> Atomic<T> {
     ///
     /// # Safety
     ///
-    /// The pointer is not null, it came from an [`Owned`] or a `Box`, and nobody else has the object.
+    /// The pointer is not null, it came from an [`Owned`] or a `Box`, and no other code has the object.
     pub unsafe fn into_owned(self) -> Owned<T> {
         Owned::of(self.pointer.into_inner())
     }
@@ -381,7 +381,7 @@ fn debug<T>(name: &str, pointer: *mut T, f: &mut fmt::Formatter<'_>) -> fmt::Res
 
 // ------------------------------------------------------------------------------------------ owned
 
-/// A box with a tag, which nobody else has. Its memory is that of a `Box`.
+/// A box with a tag, which no other code has. Its memory is that of a `Box`.
 pub struct Owned<T> {
     pointer: NonNull<T>, // of a Box, with a tag; covariant in T
     owns: PhantomData<Box<T>>,
@@ -591,7 +591,7 @@ impl<'g, T> Shared<'g, T> {
     /// # Safety
     ///
     /// The pointer is not null, the object was linked when the pointer was loaded, its contents were
-    /// published (the load was `Acquire` or later, and the store `Release`), and nobody has a unique
+    /// published (the load was `Acquire` or later, and the store `Release`), and no thread has a unique
     /// reference to it.
     #[must_use]
     pub unsafe fn deref(&self) -> &'g T {
@@ -603,7 +603,7 @@ impl<'g, T> Shared<'g, T> {
     ///
     /// # Safety
     ///
-    /// As for [`deref`](Shared::deref), and nobody else has a reference to the object.
+    /// As for [`deref`](Shared::deref), and no other code has a reference to the object.
     pub unsafe fn deref_mut(&mut self) -> &'g mut T {
         // SAFETY: as the caller promises.
         unsafe { &mut *without_tag(self.pointer as *mut T) }
@@ -624,7 +624,7 @@ impl<'g, T> Shared<'g, T> {
     ///
     /// # Safety
     ///
-    /// The pointer is not null, it came from an [`Owned`] or a `Box`, and nobody else has the object.
+    /// The pointer is not null, it came from an [`Owned`] or a `Box`, and no other code has the object.
     pub unsafe fn into_owned(self) -> Owned<T> {
         Owned::of(self.pointer as *mut T)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Collectors. Guards of all collectors are sections of one domain, so those of one also hold up what was
-//! deferred with another. But what is deferred belongs to its collector: it ends in calls on that, and
-//! with it at the latest.
+//! Collectors. Guards of all collectors are sections of one domain, so those of one also hold up
+//! objects deferred with another. But a deferral belongs to its collector: it ends in calls on
+//! that, and with it at the latest.
 
 use super::Guard;
 use crate::garbage::{Garbage, AT_ONCE, CAPACITY, EPOCHS};
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// What guards protect, and what keeps deferred functions until no guard is in the way. Clones are the
+/// The scope of guards, which keeps deferred functions until no guard is blocking. Clones are the
 /// same collector. The last of clones, [handles](LocalHandle) and guards calls everything that waits.
 pub struct Collector {
     /// This has a reference.
@@ -115,7 +115,7 @@ impl Local {
     ///
     /// The part is there.
     unsafe fn end_if_unused(local: *const Local) {
-        // SAFETY: as the caller promises; `register` made a box. Another thread may never look into
+        // SAFETY: as the caller promises; `register` made a box. Another thread may never read
         // this one's bag again, so it is closed.
         unsafe {
             if (*local).guards.get() == 0 && !(*local).handle.get() {
@@ -150,7 +150,7 @@ impl LocalHandle {
         let local = Local::of(self);
         local.guards.set(local.guards.get() + 1);
         // SAFETY: the part, which has the collector, has counted the guard. The guard has the box's own
-        // pointer, because it may be what ends the box.
+        // pointer, because this call may end the box.
         unsafe { Guard::enter(&local.collector, self.local) }
     }
 

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ptr;
 
-/// Keeps what is deferred from now on alive until it is dropped.
+/// Keeps objects deferred from now on alive until the guard is dropped.
 ///
 /// ```compile_fail
 /// // A guard stays in its thread.
@@ -46,12 +46,12 @@ pub fn is_pinned() -> bool {
     thread::is_pinned()
 }
 
-/// Returns a guard that protects nothing. What is deferred with it ends at once.
+/// Returns a guard that protects nothing. Objects deferred with it end at once.
 ///
 /// # Safety
 ///
-/// While pointers that were loaded with it are used, no other thread changes what they were loaded
-/// from. What is deferred with it is used by nobody else.
+/// While pointers that were loaded with it are used, no other thread changes the places they were
+/// loaded from. No other thread uses objects deferred with it.
 #[inline]
 pub unsafe fn unprotected() -> &'static Guard {
     struct Shareable(Guard);
@@ -78,7 +78,7 @@ impl Guard {
         Guard { collector, local, seen, thread: PhantomData }
     }
 
-    /// Leaves the section; the thread's last guard calls what waited for it.
+    /// Leaves the section; the thread's last guard calls functions that waited for it.
     #[inline]
     fn leave(&self, collector: &Collector) {
         if thread::leave() {
@@ -97,13 +97,13 @@ impl Guard {
     /// any thread, or where the collector ends.
     ///
     /// ```compile_fail
-    /// // What a function takes along must be allowed to go to another thread.
+    /// // The captures of a function must be allowed to go to another thread.
     /// let local = std::rc::Rc::new(1);
     /// prudence::pin().defer(move || drop(local));
     /// ```
     ///
     /// ```compile_fail
-    /// // It must not borrow what ends before the function is called.
+    /// // The function must not borrow values that end before it is called.
     /// let number = 1;
     /// prudence::pin().defer(|| assert_eq!(number, 1));
     /// ```
@@ -119,8 +119,8 @@ impl Guard {
     ///
     /// # Safety
     ///
-    /// A thread that uses the collector may call `function`, and what it borrows is there as long as
-    /// the collector.
+    /// A thread that uses the collector may call `function`, and borrowed values live as long
+    /// as the collector.
     pub unsafe fn defer_unchecked<F, R>(&self, function: F)
     where
         F: FnOnce() -> R,
@@ -167,8 +167,8 @@ impl Guard {
         }
     }
 
-    /// Lets what this thread has deferred wait for no more company. It ends when this guard is dropped,
-    /// if no other is in the way. Never waits.
+    /// Closes this thread's bag of deferred functions. They are called when this guard is dropped,
+    /// if no other guard is blocking. Never waits.
     pub fn flush(&self) {
         if let Some(collector) = self.collector() {
             collector.garbage().close_own();
@@ -188,7 +188,7 @@ impl Guard {
     /// assert!(!found.is_null());
     /// ```
     pub fn repin(&mut self) {
-        // `prudence_epoch_repin` is slower here, because each call would look for the thread's record.
+        // `prudence_epoch_repin` is slower here, because each call would search for the thread's record.
         if let Some(collector) = self.collector() {
             self.leave(collector);
             self.enter_again();

@@ -2,9 +2,10 @@
 //! Epochs with the types and signatures of `crossbeam-epoch` 0.9. A crate that uses that one moves
 //! over by `use prudence::epoch` (or `as crossbeam_epoch`).
 //!
-//! # What is different
+//! # Differences
 //!
-//! - What a thread defers waits for the guards of all [collectors](Collector), not only of its own.
+//! - Objects that a thread defers wait for the guards of all [collectors](Collector), not only of
+//! its own.
 //! - Deferred functions and drops run when a guard is dropped or moved, not in [`pin`], `defer` or
 //!   [`flush`](Guard::flush); always by a thread that uses the collector, or where it ends. Never on a thread
 //!   of the library. [`barrier`](crate::barrier) waits for those of the default collector.

@@ -142,7 +142,7 @@ pub(super) struct Chain {
     last: *mut Bag,
 }
 
-// SAFETY: what the bags have may go to other threads, as the callers of `Garbage::add` promise.
+// SAFETY: the bags' entries may go to other threads, as the callers of `Garbage::add` promise.
 unsafe impl Send for Chain {}
 
 impl Chain {

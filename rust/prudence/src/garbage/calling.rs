@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Which garbage's entries this thread is calling. An entry may use its collector; then the call below
-//! it on the stack ends what that leaves, so that no stack becomes deep.
+//! Records which garbage's entries this thread is calling. An entry may use its collector; then the
+//! call below it on the stack ends the rest, so that no stack becomes deep.
 
 use super::Garbage;
 use std::cell::Cell;

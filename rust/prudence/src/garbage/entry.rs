@@ -6,7 +6,7 @@ use std::mem::{self, MaybeUninit};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr;
 
-/// Where a function lies, or the box that has it if it is larger or has a larger alignment.
+/// The place of a function, or the box that has it if it is larger or has a larger alignment.
 type Place = MaybeUninit<[usize; 3]>;
 
 /// Calls the function of type `F` that `place` has, and passes it where it was deferred.

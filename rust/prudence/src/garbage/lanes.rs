@@ -5,8 +5,9 @@
 //! the lane, and puts it back. So a bag in use is in no lane: no thread waits for another, a signal
 //! handler finds an empty lane, and a forked child loses only the bags that other threads held.
 //!
-//! Order: the swaps of a lane hand the bag's contents from thread to thread. What was unlinked before
-//! an entry was added was so before the bag was closed, and its grace period begins later.
+//! Order: the swaps of a lane hand the bag's contents from thread to thread. An object unlinked
+//! before an entry was added was unlinked before the bag was closed, and its grace period begins
+//! later.
 
 use super::bag::Bag;
 use crate::thread::thread_id;
@@ -46,7 +47,8 @@ impl Lanes {
 impl Drop for Lanes {
     fn drop(&mut self) {
         for bag in self.all.iter().filter_map(Lane::take) {
-            // SAFETY: a bag that is in no lane is this thread's. `Garbage::call_all` has left no entries.
+            // SAFETY: a bag that is in no lane is this thread's. `Garbage::call_all` has called all
+            // entries.
             unsafe { Bag::free(bag) }
         }
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-//! What waits for readers and ends by a function: drops, deferred functions, seize's reclaimers.
+//! Garbage, which waits for readers and ends by a function: drops, deferred functions, seize's
+//! reclaimers.
 //!
 //! Such a function may expect to run where the original crates run it. So the library's threads never
 //! call one. A function runs inside a call on its collector by a thread that has the collector, or
-//! where the collector ends. What is leaked with its collector never ends.
+//! where the collector ends. Garbage that is leaked with its collector never ends.
 //!
 //! Entries are collected in [bags](bag), because waiting for a grace period costs some hundred times
 //! as much as an entry. [`lanes`] has the bags that are being filled; [`stages`] has those that are
-//! full until their readers have left, and says who looks for that.
+//! full until their readers have ended, and says which thread checks for that.
 
 mod bag;
 mod calling;
@@ -24,5 +25,5 @@ pub(crate) use stages::{Garbage, Unfinished};
 /// guard has to end all that a reader held up.
 pub(crate) const AT_ONCE: usize = 8;
 
-/// What is deferred with the default collector of [`epoch`](crate::epoch).
+/// The garbage of the default collector of [`epoch`](crate::epoch).
 pub(crate) static EPOCHS: Garbage = Garbage::new(CAPACITY, AT_ONCE);

@@ -4,16 +4,16 @@
 //! A bag that is closed is pushed on the stack `next`. From there bags move on together: `next` becomes
 //! `waiting` and gets a cookie, which says when all sections that were open then have ended; `waiting`
 //! that is over is appended to `ready`. The thread that holds the gate moves them. It never calls an
-//! entry meanwhile, so that the gate is held for the time that a look at the readers takes. A thread
+//! entry itself, so that the gate is held only for a check of the readers. A thread
 //! that finds the gate held goes on.
 //!
-//! Who looks. `events` counts bags that were closed, and cookies. A guard notes the count when it
-//! begins. If it differs when the guard ends, as the thread's last one, then bags may have waited for
-//! this guard, and the thread looks. So the last of the readers that were in the way is the one that
-//! calls the entries, and a thread that meets no change pays for two loads. The holder of the gate
-//! compares the count again after it has let the gate go: whoever found the gate held had counted an
-//! event before. All accesses are sequentially consistent there, because each side writes one word and
-//! then reads the other's.
+//! Which thread checks. `events` counts bags that were closed, and cookies. A guard notes the count
+//! when it begins. If it differs when the guard ends, as the thread's last one, then bags may have
+//! waited for this guard, and the thread checks. So the last of the readers that were blocking is
+//! the one that calls the entries, and a thread that meets no change pays for two loads. The holder
+//! of the gate compares the count again after it has let the gate go: whoever found the gate held
+//! had counted an event before. All accesses are sequentially consistent there, because each side
+//! writes one word and then reads the other's.
 //!
 //! Owned guards are sections of another domain, for which bags wait as well once there was such a
 //! guard (`seize/owned.rs` says why nothing is missed).
@@ -35,15 +35,15 @@ use std::sync::atomic::{fence, AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Or
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often a gate's holder looks whether what it has given a cookie is over already.
+/// How often a gate's holder checks whether the bags with its cookie are over already.
 const LOOKS: usize = 3;
-/// How often a thread calls up to `most` bags, if others close bags meanwhile.
+/// How often a thread calls up to `most` bags, if others close bags at the same time.
 const ROUNDS: usize = 4;
-/// Between looks of a thread that waits, at first and at most.
+/// Between checks of a thread that waits, at first and at most.
 const PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// What each guard reads, alone on its cache lines.
+/// The words that each guard reads, alone on its cache lines.
 #[repr(align(128))]
 struct News {
     events: AtomicUsize,
@@ -51,7 +51,7 @@ struct News {
     ready: AtomicBool,
 }
 
-/// What was deferred with one collector.
+/// The garbage of a collector.
 pub(crate) struct Garbage {
     lanes: Lanes,
     news: News,
@@ -76,7 +76,7 @@ pub(crate) struct Garbage {
     references: AtomicUsize,
 }
 
-// SAFETY: what the bags have may go to other threads, as the callers of `add` promise. They have one
+// SAFETY: the bags' entries may go to other threads, as the callers of `add` promise. They have one
 // owner at a time, and the gate guards the cells.
 unsafe impl Send for Garbage {}
 // SAFETY: as above.
@@ -84,7 +84,7 @@ unsafe impl Sync for Garbage {}
 
 struct Stages {
     waiting: Chain,
-    /// Of `waiting`, if there are bags.
+    /// The cookie of `waiting`, if there are bags.
     cookie: Cookie,
     ready: Chain,
 }
@@ -104,7 +104,7 @@ impl Cookie {
         Cookie { threads, owned: owned_exist.then(take_owned) }
     }
 
-    /// Looks at the readers. Looks for owned guards when the threads' sections are over.
+    /// Checks the readers. Checks for owned guards when the threads' sections are over.
     fn is_over(&mut self, owned_exist: impl Fn() -> bool) -> bool {
         if let Some(cookie) = self.threads {
             // SAFETY: takes a cookie of the default domain.
@@ -129,7 +129,7 @@ fn take_owned() -> sys::prudence_gp_t {
 
 /// Why [`Garbage::finish`] did not.
 pub(crate) enum Unfinished {
-    /// It would wait for itself.
+    /// The thread would wait for itself.
     Deadlock,
     Late,
 }
@@ -212,8 +212,8 @@ impl Garbage {
         }
     }
 
-    /// Pushes a bag on `next`. Release: whoever takes it sees the entries, and what was unlinked before
-    /// them.
+    /// Pushes a bag on `next`. Release: whoever takes it sees the entries, and the objects unlinked
+    /// before them.
     ///
     /// # Safety
     ///
@@ -267,13 +267,13 @@ impl Garbage {
 
     // ----------------------------------------------------------------------------------- calling
 
-    /// For [`look`](Garbage::look), when a guard has begun.
+    /// Calls [`look`](Garbage::look) when a guard has begun.
     #[inline]
     pub(crate) fn events(&self) -> usize {
         self.news.events.load(Relaxed)
     }
 
-    /// Calls what is ready, when a thread's last guard has ended, which noted `seen` events.
+    /// Calls ready entries, when a thread's last guard has ended, which noted `seen` events.
     #[inline]
     pub(crate) fn look(&self, seen: usize) {
         if self.news.events.load(Relaxed) != seen || self.news.ready.load(Relaxed) {
@@ -281,7 +281,7 @@ impl Garbage {
         }
     }
 
-    /// Calls what is ready, unless this thread has guards, because then its last one does.
+    /// Calls ready entries, unless this thread has guards, because then its last one does.
     pub(crate) fn collect_outside(&self) {
         if !thread::is_pinned() {
             self.collect();
@@ -329,7 +329,7 @@ impl Garbage {
         finished
     }
 
-    /// Takes everything that was closed, when it is over and nobody calls entries.
+    /// Takes everything that was closed, when it is over and no thread calls entries.
     fn take_finished(&self, patience: &mut Patience) -> Result<Chain, Unfinished> {
         let mut stages = loop {
             match self.enter() {
@@ -337,7 +337,7 @@ impl Garbage {
                 None => patience.wait()?,
             }
         };
-        // Acquire: what others have called is over, also for the caller.
+        // Acquire: entries that others have called are over, also for the caller.
         while self.calling.load(Acquire) != 0 {
             patience.wait()?;
         }
@@ -348,7 +348,8 @@ impl Garbage {
         Ok(stages.take_all())
     }
 
-    /// Calls everything that was deferred, and what that defers, without waiting for readers.
+    /// Calls everything that was deferred, and further deferrals by those calls, without waiting
+    /// for readers.
     ///
     /// # Safety
     ///
@@ -374,7 +375,7 @@ impl Garbage {
 
     // --------------------------------------------------------------------------------- the gate
 
-    /// Takes the gate. If another thread has it, that one looks once more when it lets the gate go.
+    /// Takes the gate. If another thread has it, that one checks once more when it lets the gate go.
     fn enter_or_tell(&self) -> Option<Held<'_>> {
         self.enter().or_else(|| {
             self.news.events.fetch_add(1, SeqCst);
@@ -405,10 +406,10 @@ impl Garbage {
     /// may find sees that.
     pub(crate) fn expect_owned(&self) {
         self.owned.store(true, Relaxed);
-        fence(SeqCst); // between this store and what the guard loads; pairs with `expects_owned`
+        fence(SeqCst); // between this store and the loads of the guard; pairs with `expects_owned`
     }
 
-    /// Returns whether owned guards may find what the caller has unlinked.
+    /// Returns whether owned guards may find objects that the caller has unlinked.
     #[inline]
     pub(crate) fn expects_owned(&self) -> bool {
         fence(SeqCst); // between the unlinking and this load; pairs with `expect_owned`
@@ -428,7 +429,7 @@ impl Garbage {
     ///
     /// The caller has one, and does not use the garbage afterwards. Guards have references.
     pub(crate) unsafe fn release(garbage: NonNull<Garbage>) {
-        // SAFETY: as the caller promises. Those of `Garbage::new` have one that nobody gives back.
+        // SAFETY: as the caller promises. Those of `Garbage::new` have one that no thread gives back.
         unsafe {
             if garbage.as_ref().references.fetch_sub(1, Release) == 1 {
                 fence(Acquire);
@@ -442,7 +443,7 @@ impl Garbage {
 /// The gate of a garbage, held by this thread.
 struct Held<'a> {
     garbage: &'a Garbage,
-    /// Events that this thread has looked for. Bags that were closed later have others.
+    /// Events that this thread has checked for. Bags that were closed later have others.
     known: usize,
 }
 
@@ -471,7 +472,7 @@ impl Held<'_> {
         self.begin(chain)
     }
 
-    /// Appends what was closed to `waiting`, whose cookie the caller renews. Returns whether there was
+    /// Appends closed bags to `waiting`, whose cookie the caller renews. Returns whether there was
     /// anything. Acquire: see `close`.
     fn take_next(&mut self) -> bool {
         let newest = self.garbage.next.swap(ptr::null_mut(), Acquire);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A place with a box, and what was taken out of it.
+//! A place with a box, and boxes taken out of it.
 //!
 //! A box is linked in one place at most, because a value moves in and comes out as [`Unlinked`]. That
 //! retires the value when it is dropped, so no box is dropped while it is named. A value is a
@@ -23,8 +23,8 @@ pub(super) struct Node<T> {
     value: T,
 }
 
-/// A place with a box or without, which threads look at through a
-/// [`HazardPointer`](super::HazardPointer) and replace. What is replaced is retired; so is the last
+/// A place with a box or without, which threads read through a
+/// [`HazardPointer`](super::HazardPointer) and replace. A replaced box is retired; so is the last
 /// box when the place is dropped.
 ///
 /// ```compile_fail
@@ -155,7 +155,7 @@ fn to_node<T>(value: Option<T>) -> *mut Node<T> {
 
 /// # Safety
 ///
-/// The node came from [`to_node`], and nobody else has it.
+/// The node came from [`to_node`], and no other code has it.
 unsafe fn from_node<T>(node: *mut Node<T>) -> Option<T> {
     // SAFETY: as the caller promises.
     (!node.is_null()).then(|| unsafe { Box::from_raw(node) }.value)
@@ -174,7 +174,7 @@ impl<T> fmt::Debug for AtomicBox<T> {
 }
 
 /// A value that its place links no more. Readers that have protected it may still use it. Dropping
-/// this retires the value: it is dropped when nobody names it.
+/// this retires the value: it is dropped when no hazard pointer names it.
 pub struct Unlinked<T> {
     node: NonNull<Node<T>>,
     owns: PhantomData<Node<T>>,
@@ -211,7 +211,7 @@ impl<T> Drop for Unlinked<T> {
 }
 
 unsafe extern "C" fn end_node<T>(head: *mut sys::prudence_hazard_head) {
-    // SAFETY: `drop` retired the node of a T, which the library gives back once, when nobody names it.
+    // SAFETY: `drop` retired the node of a T, which the library gives back once, when no hazard pointer names it.
     contain(|| drop(unsafe { Box::from_raw(head.cast::<Node<T>>()) }));
 }
 
@@ -221,7 +221,7 @@ impl<T: fmt::Debug> fmt::Debug for Unlinked<T> {
     }
 }
 
-/// As in `epoch/atomic.rs`.
+/// The orders are as in `epoch/atomic.rs`.
 #[cfg(kani)]
 mod proofs {
     use super::*;

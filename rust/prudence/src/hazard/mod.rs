@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Hazard pointers: a reader names the one object that it uses, and only that object waits. A reader
 //! that stays keeps one object alive; a [`Guard`](crate::Guard) would keep all that is deferred
-//! meanwhile.
+//! while it lives.
 //!
-//! [`AtomicBox`] is a place with a box, which readers look at through a [`HazardPointer`] while
+//! [`AtomicBox`] is a place with a box, which readers use through a [`HazardPointer`] while
 //! writers replace it. Nothing of that is unsafe. Lists and trees that link nodes by `AtomicPtr` use
 //! [`HazardPointer::protect_ptr`] and [`retire`], whose callers keep the rules.
 //!
@@ -18,10 +18,10 @@
 //! assert_eq!(hazard.protect(&timeout), Some(&60));
 //! ```
 //!
-//! # What is dropped where
+//! # Where values are dropped
 //!
-//! Some calls of [`retire`], and of what drops an [`Unlinked`], drop values that were retired before,
-//! in their own thread. So a drop must not want what the callers hold, such as a lock. A drop that
+//! Some calls of [`retire`], and some drops of an [`Unlinked`], drop values that were retired
+//! before, in their own thread. So a drop must not need a lock that the callers hold. A drop that
 //! panics is reported by the panic hook, and ends alone. About 1,000 values or 1 MB wait at a time,
 //! and those that are named, whatever readers do. Values that still wait when the process exits are
 //! not dropped; [`reclaim`] before the exit drops them.

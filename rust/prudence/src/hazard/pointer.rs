@@ -2,7 +2,8 @@
 //! A slot of the library, as a value.
 //!
 //! The slot is a movable one: it belongs to no thread, and protects until it is released. A slot of a
-//! thread would end with the thread, although a reference to what it names may have been sent on.
+//! thread would end with the thread, although a reference to the named object may have been sent
+//! on.
 
 use super::AtomicBox;
 use prudence_sys as sys;
@@ -12,8 +13,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicPtr;
 
-/// Names one object at a time, which is not dropped meanwhile. It may go from thread to thread. One
-/// that is leaked keeps its object for ever.
+/// Names one object at a time, which is not dropped while named. It may go from thread to thread.
+/// One that is leaked keeps its object for ever.
 ///
 /// ```compile_fail
 /// // It protects one object at a time.
@@ -26,7 +27,7 @@ use std::sync::atomic::AtomicPtr;
 /// ```
 ///
 /// ```compile_fail
-/// // What it protects does not outlive it.
+/// // The protected object does not outlive it.
 /// use prudence::hazard::{AtomicBox, HazardPointer};
 /// let place = AtomicBox::new(1);
 /// let found = HazardPointer::new().protect(&place);
@@ -42,7 +43,7 @@ unsafe impl Send for HazardPointer {}
 // SAFETY: a shared reference gives nothing but the slot's address.
 unsafe impl Sync for HazardPointer {}
 
-/// A writer replaced the object between the two looks of [`HazardPointer::try_protect`].
+/// A writer replaced the object between the two checks of [`HazardPointer::try_protect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed;
 
@@ -58,7 +59,7 @@ impl HazardPointer {
         }
     }
 
-    /// Names the object in `place`, and returns it. Looks again while writers replace the object.
+    /// Names the object in `place`, and returns it. Checks again while writers replace the object.
     #[inline]
     #[must_use]
     pub fn protect<'h, T>(&'h mut self, place: &AtomicBox<T>) -> Option<&'h T> {
@@ -67,7 +68,7 @@ impl HazardPointer {
         unsafe { AtomicBox::value(node) }
     }
 
-    /// Works like [`protect`](HazardPointer::protect), but looks once.
+    /// Works like [`protect`](HazardPointer::protect), but checks once.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl HazardPointer {
         Ok(unsafe { AtomicBox::value(node) })
     }
 
-    /// Names the object that `source` links, and returns the pointer. Looks again while writers
+    /// Names the object that `source` links, and returns the pointer. Checks again while writers
     /// replace the object.
     ///
     /// The object is valid until this hazard pointer names another one, is reset or dropped, if it was
@@ -96,7 +97,7 @@ impl HazardPointer {
         unsafe { sys::prudence_hazard_protect(self.slot.as_ptr(), link(source)).cast() }
     }
 
-    /// Names `pointer`, and looks whether `source` links it. If so, the object is protected as by
+    /// Names `pointer`, and checks whether `source` links it. If so, the object is protected as by
     /// [`protect_ptr`](HazardPointer::protect_ptr).
     ///
     /// # Errors

@@ -19,7 +19,7 @@ struct Retired {
 }
 
 /// Drops the box at `object` once no hazard pointer names it. Takes memory for a few words. Some of
-/// these calls drop what was retired before; see the [module](super).
+/// these calls drop values that were retired before; see the [module](super).
 ///
 /// ```
 /// use prudence::hazard::{self, HazardPointer};
@@ -31,7 +31,7 @@ struct Retired {
 /// let old = head.swap(std::ptr::null_mut(), AcqRel);
 /// // SAFETY: the swap has unlinked the box, for this thread alone.
 /// unsafe { hazard::retire(old) };
-/// // SAFETY: the hazard pointer names it, and nobody changes it.
+/// // SAFETY: the hazard pointer names it, and no thread changes it.
 /// assert_eq!(unsafe { *found }, 1);
 /// ```
 ///
@@ -43,7 +43,7 @@ struct Retired {
 ///
 /// # Safety
 ///
-/// `object` came from a `Box`, is unlinked so that nobody finds it any more, and is not retired or
+/// `object` came from a `Box`, is unlinked so that no thread finds it any more, and is not retired or
 /// dropped a second time. Threads that still use it have protected it.
 pub unsafe fn retire<T: Send + 'static>(object: *mut T) {
     let retired = Box::into_raw(Box::new(Retired { head: HEAD, end: end_box::<T> }));
@@ -51,7 +51,7 @@ pub unsafe fn retire<T: Send + 'static>(object: *mut T) {
     unsafe { retire_head(retired.cast(), object, end_retired) }
 }
 
-/// Calls `end` with the head once nobody names a byte of `object`.
+/// Calls `end` with the head once no hazard pointer names a byte of `object`.
 ///
 /// # Safety
 ///
@@ -68,7 +68,7 @@ pub(super) unsafe fn retire_head<T>(
 unsafe extern "C" fn end_retired(head: *mut sys::prudence_hazard_head) {
     // SAFETY: `retire` made the head as that of a box, and the library gives it back once.
     let retired = unsafe { Box::from_raw(head.cast::<Retired>()) };
-    // SAFETY: nobody names the object, which is of the type that `end` was made for.
+    // SAFETY: no hazard pointer names the object, which is of the type that `end` was made for.
     contain(|| unsafe { (retired.end)(retired.head.object) });
 }
 
@@ -77,7 +77,7 @@ unsafe fn end_box<T>(object: *const c_void) {
     drop(unsafe { Box::from_raw(object as *mut T) });
 }
 
-/// Drops all values that were retired before and that nobody names. Returns how many wait on. Never
+/// Drops all values that were retired before and that no hazard pointer names. Returns how many wait on. Never
 /// waits.
 pub fn reclaim() -> usize {
     // SAFETY: takes nothing; may be called in any thread.

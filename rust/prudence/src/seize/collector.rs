@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! Collectors: what was retired for one data structure, and ends with it at the latest.
+//! Collectors: the values retired for one data structure, which end with it at the latest.
 //!
-//! Guards are sections of the library's default domain, and so those of all collectors. But what is
-//! retired belongs to one collector. It is reclaimed in calls on that, by threads that have it, and
+//! Guards are sections of the library's default domain, and so those of all collectors. But a value
+//! belongs to one collector. It is reclaimed in calls on that, by threads that have it, and
 //! when it is dropped. One that is dropped has no guard, because they borrow it. So it calls its
-//! reclaimers at once, also while the thread is pinned by others, and values may borrow what outlives
-//! the collector.
+//! reclaimers at once, also while the thread is pinned by others, and values may borrow from data
+//! that outlives the collector.
 
 use super::{reclaim, LocalGuard, OwnedGuard};
 use crate::garbage::{Entry, Garbage, Unfinished, CAPACITY};
@@ -16,7 +16,7 @@ use std::io;
 use std::mem::{self, ManuallyDrop};
 use std::ptr::NonNull;
 
-/// What guards protect, and what keeps retired values until no guard protects them.
+/// The scope of guards, which keeps retired values until no guard protects them.
 ///
 /// A data structure has one of its own. When the collector is dropped, all values that were retired
 /// with it have been reclaimed.
@@ -79,7 +79,7 @@ impl Collector {
         }
     }
 
-    /// Reclaims everything that was retired, and what that retires, now.
+    /// Reclaims everything that was retired, and values retired by that, now.
     ///
     /// # Safety
     ///
@@ -89,8 +89,8 @@ impl Collector {
         unsafe { self.garbage().call_all() }
     }
 
-    /// Waits until no guard is in the way of what was retired before, and reclaims that. `seize` has no
-    /// such function.
+    /// Waits until no guard protects values that were retired before, and reclaims those. `seize`
+    /// has no such function.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Collector {
 
     /// Calls `function` with the collector that has this garbage.
     fn with(garbage: &Garbage, function: impl FnOnce(&Collector)) {
-        // It has no reference, so it must not end.
+        // The collector has no reference, so it must not end.
         let collector = ManuallyDrop::new(Collector { garbage: NonNull::from(garbage) });
         function(&collector);
     }

@@ -5,7 +5,7 @@ use super::Collector;
 use crate::thread;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Keeps what is retired from now on alive until it is dropped.
+/// Keeps values retired from now on alive until the guard is dropped.
 ///
 /// A pointer that was loaded while the guard exists is valid until the guard is dropped or refreshed,
 /// or until this thread retires the value with [`Collector::retire`]. The methods that load exist for
@@ -14,8 +14,8 @@ pub trait Guard {
     /// Ends the protection of earlier loads, and protects later ones.
     fn refresh(&mut self);
 
-    /// Lets what this thread has retired wait for no more company. It is reclaimed when this guard is
-    /// dropped, if no other is in the way. Never waits.
+    /// Closes this thread's bag of retired values. They are reclaimed when this guard is
+    /// dropped, if no other guard is blocking. Never waits.
     fn flush(&self) {
         self.collector().garbage().close_own();
     }
@@ -75,7 +75,8 @@ pub trait Guard {
         ptr.compare_exchange_weak(current, new, success, failure)
     }
 
-    /// Works like [`Collector::retire`]. What this guard protects stays valid until it is dropped.
+    /// Works like [`Collector::retire`]. Values that this guard protects stay valid until it is
+    /// dropped.
     ///
     /// # Safety
     ///

@@ -2,9 +2,9 @@
 //! Collectors with the types and signatures of `seize` 0.5. A crate that uses that one moves over by
 //! `use prudence::seize`.
 //!
-//! # What is different
+//! # Differences
 //!
-//! - What a thread retires waits for the guards of all collectors, not only of its own.
+//! - Values that a thread retires wait for the guards of all collectors, not only of its own.
 //! - Reclaimers run where `seize` runs them: in calls on the collector and in its guards' drops, by threads
 //!   that have the collector, or in its drop. Never on a thread of the library. A batch has at most 62
 //!   values.

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 //! Guards that belong to no thread.
 //!
-//! They are sections of a second domain. Their collector is told before its first, and from then on
-//! what it retires waits for both domains. Nothing is missed: if a thread retires a value without
-//! having seen that, the guard cannot load the value.
+//! Owned guards are sections of a second domain. Their collector is notified before the first, and
+//! from then on its values wait for both domains. Nothing is missed: if a thread retires a value
+//! without having seen that, the guard cannot load the value.
 //!
 //! - Memory that goes to the allocator: both sides have a sequentially consistent fence, between
-//!   unlinking and looking here ([`Garbage::expects_owned`]), and between telling and loading there
+//!   unlinking and checking here ([`Garbage::expects_owned`]), and between notifying and loading
+//! there
 //!   ([`Garbage::expect_owned`]). One of them sees the other.
-//! - Values in bags: whoever finds that a grace period of the threads is over looks then, and `enter`
-//!   tells in a section of its thread. If the section began before the grace period, that thread sees what
-//!   it told. If it began after, it sees all that was unlinked before the bag was closed.
+//! - Values in bags: the thread that finds a grace period of the threads over checks then, and
+//! `enter`
+//!   notifies in a section of its thread. If the section began before the grace period, that thread
+//! sees the
+//!   notice. If it began after, it sees all that was unlinked before the bag was closed.
 //!
 //! [`Garbage::expects_owned`]: crate::garbage::Garbage::expects_owned
 //! [`Garbage::expect_owned`]: crate::garbage::Garbage::expect_owned
@@ -21,10 +24,10 @@ use std::fmt;
 use std::os::raw::c_int;
 
 /// A guard that may be used and dropped by any thread, as in tasks that change threads. It costs two
-/// locked additions, and what its collector retires from then on waits for two grace periods.
+/// locked additions, and values that its collector retires from then on wait for two grace periods.
 ///
-/// Nothing in this thread knows of the guard. So a thread that has one and waits for what the guard
-/// protects waits for ever.
+/// Nothing in this thread knows of the guard. So a thread that has one and waits for objects that
+/// the guard protects waits for ever.
 #[must_use = "a guard protects while it is kept"]
 pub struct OwnedGuard<'a> {
     collector: &'a Collector,
@@ -43,7 +46,8 @@ impl OwnedGuard<'_> {
         guard
     }
 
-    /// Leaves the section, and reclaims what waited for it, unless the thread has other guards.
+    /// Leaves the section, and reclaims values that waited for it, unless the thread has other
+    /// guards.
     fn leave(&self) {
         // SAFETY: `enter` or `refresh` entered it, and the caller ends or replaces the guard's section.
         unsafe { owned_sections::leave(self.section) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What the tests share: values that count how many of them live, and torture of readers and writers.
+//! Shared by the tests: values that count how many of them live, and torture of readers and
+//! writers.
 #![allow(dead_code)] // each program uses a part
 
 use prudence::epoch::{self, Atomic, Owned, Shared};
@@ -77,7 +78,8 @@ pub fn objects_live() -> u64 {
 
 const ROUNDS: usize = if cfg!(miri) { 60 } else { 60_000 };
 
-/// Writers replace values with drop glue; readers, with many guards each, look at them meanwhile.
+/// Writers replace values with drop glue; readers, with many guards each, use them at the same
+/// time.
 pub fn replace_under_readers() {
     let census = Census::new();
     let places: Arc<Vec<Atomic<Counted>>> =
@@ -125,7 +127,7 @@ pub fn replace_under_readers() {
     prudence::barrier().unwrap();
     assert_eq!(census.counts(), (2 * ROUNDS + 4, 2 * ROUNDS));
     for place in Arc::try_unwrap(places).ok().unwrap() {
-        // SAFETY: nobody else has the places.
+        // SAFETY: no other code has the places.
         drop(unsafe { place.into_owned() });
     }
     assert_eq!(census.counts(), (2 * ROUNDS + 4, 2 * ROUNDS + 4));
@@ -136,7 +138,7 @@ struct Plain {
     opposite: usize,
 }
 
-/// The same with a type without drop glue, whose memory is soon used again.
+/// Replaces values of a type without drop glue, whose memory is soon used again.
 pub fn replace_plain_under_readers() {
     let place = Arc::new(Atomic::new(Plain { number: 0, opposite: !0 }));
     let done = Arc::new(AtomicBool::new(false));
@@ -169,7 +171,7 @@ pub fn replace_plain_under_readers() {
     }
     done.store(true, Relaxed);
     readers.into_iter().for_each(|one| one.join().unwrap());
-    // SAFETY: nobody else has the place.
+    // SAFETY: no other code has the place.
     drop(unsafe { Arc::try_unwrap(place).ok().unwrap().into_owned() });
 }
 
@@ -217,7 +219,7 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the stack, so that nothing needs protection.
+        // SAFETY: no other code has the stack, so that nothing needs protection.
         unsafe {
             let nobody = epoch::unprotected();
             let mut next = self.head.load(Relaxed, nobody);

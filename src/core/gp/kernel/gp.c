@@ -24,7 +24,7 @@
 
 #include "gp_kernel.h"
 
-/* Pauses between the looks of a wait, growing with the time waited. */
+/* Pauses between the checks of a wait, growing with the time waited. */
 #define PAUSE_MIN_US 50
 #define PAUSE_MAX_US 1000
 #define LOOKS_AN_ASK 1000
@@ -38,7 +38,7 @@ struct prudence_domain {
     unsigned long expedited;
     gp_cookie expired; /* the cookie that outlasted a wait; value 0: none; atomic */
     uint32_t wanted;   /* request a normal grace period; atomic */
-    uint32_t pushed;   /* have RCU look soon whether it is over; atomic */
+    uint32_t pushed;   /* have RCU check soon whether it is over; atomic */
     uint32_t hurry;    /* request an expedited grace period; atomic */
     struct gp_kernel_stats stats;
 };
@@ -91,7 +91,7 @@ static unsigned long next_number(unsigned long newest)
 
 /*
  * Takes the numbers of the grace periods, of either kind, that begin after this call, with a full
- * fence before. Up to 6.14 the kernel's own function looks at a number of normal ones (rnp->gp_seq)
+ * fence before. Up to 6.14 the kernel's own function reads a number of normal ones (rnp->gp_seq)
  * that is written after a grace period has begun. In between, the function names that one, which
  * does not wait for a CPU that was away and has come online since. This reads the number that is
  * written first, as the kernel does from 6.15 on ("rcu: Fix get_state_synchronize_rcu_full()
@@ -118,7 +118,7 @@ static bool is_over(unsigned long newest, unsigned long number)
 }
 
 /*
- * Up to 6.14, compares with the numbers that take_state reads. The kernel's own function looks at
+ * Up to 6.14, compares with the numbers that take_state reads. The kernel's own function reads
  * rnp->gp_seq, which our number exceeds by 8 while a grace period begins. The function takes a
  * number 8 ahead for one that has been over for long, so objects were handed out at once. (6.15
  * changed both functions.)

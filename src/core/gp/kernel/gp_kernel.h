@@ -9,7 +9,7 @@
 void gp_kernel_start(void);
 void gp_kernel_stop(void);
 
-/* Has RCU look now, rather than at the next ticks, whether the normal grace period under way is
+/* Has RCU check now, rather than at the next ticks, whether the normal grace period under way is
  * over. Idle CPUs are not disturbed; others are asked to hurry. Any context; never waits. */
 void gp_push(void);
 
@@ -17,8 +17,8 @@ void gp_push(void);
  * Any context; never waits. */
 void gp_expedite(void);
 
-/* The kernel's own functions (kernel/rcu/rcu.h), for modules that look closely: the numbers of the
- * newest grace period that has begun, normal or expedited, and an immediate look at the CPUs that
+/* The kernel's own functions (kernel/rcu/rcu.h), for modules that check closely: the numbers of the
+ * newest grace period that has begun, normal or expedited, and an immediate check of the CPUs that
  * the normal one waits for. */
 unsigned long rcu_get_gp_seq(void);
 unsigned long rcu_exp_batches_completed(void);

@@ -21,7 +21,7 @@
 #define GP_CALLERS_DRIVE false
 
 /* The size limit of a batch, and how many batches a full ring has at least: both small against the
- * deferrals of a grace period (milliseconds), because objects of an open batch wait in vain. */
+ * deferrals of a grace period (milliseconds), because objects of an open batch wait for nothing. */
 #define GP_RING_BATCHES  8
 #define GP_BATCH_OBJECTS 128
 #define GP_BATCH_BYTES   ((size_t)256 << 10)

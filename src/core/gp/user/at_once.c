@@ -5,7 +5,7 @@
  * fence, or fence when they are asked.
  *
  * Both make the driver's steps: start, load the goal, then the mode, then make the barrier, then
- * look at the readers' words, then complete. So the argument at the head of memb.c holds. The
+ * check the readers' words, then complete. So the argument at the head of memb.c holds. The
  * difference is the barrier when readers do not fence: then the readers make it. This thread marks
  * each awake slot; the reader's next entry finds the mark, fences, and removes the mark
  * (parking.c). Once all marks are gone, each reader has fenced at one point of its program after
@@ -60,14 +60,15 @@ static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *ent
  * fence, provided that no other thread is awake:
  *   - this thread's own sections are in program order with everything done here;
  *   - a thread that registers or wakes later fences after claiming the slot or setting the bit, and
- *     before reading. If this thread's look at the slots misses that, this fence came before the
+ *     before reading. If this thread's check of the slots misses that, this fence came before the
  *     other one, and with it the start and every unlink whose cookie the goal covers, so that
  *     reader cannot find an unlinked object.
  *
  * `barrier_goal` is not raised, because that would be of no use.
  *
- * Looks before starting as well, so that nothing is written in vain. Leaves readers alone that have
- * entered since the last look, because each of their entries would miss the line of the sequence.
+ * Checks before starting as well, so that nothing is written for no effect. Leaves readers alone
+ * that have entered since the last check, because each of their entries would miss the line of the
+ * sequence.
  */
 bool at_once_end(struct prudence_domain *domain, gp_cookie cookie)
 {
@@ -112,7 +113,7 @@ static void at_once_begin(struct prudence_domain *domain, gp_cookie cookie)
     domain->asked = false;
 }
 
-/* Makes the barrier between loading the goal and looking at words; returns whether it is complete.
+/* Makes the barrier between loading the goal and reading words; returns whether it is complete.
  * The mode is loaded after the goal. */
 static bool barrier_is_made(struct prudence_domain *domain)
 {

@@ -4,7 +4,7 @@
  * share when a domain is made and when it ends (domain_life.c).
  *
  * The caches and sets that name a domain, and the readers inside, guard it against destruction.
- * Destruction waits for a thread that only looks at the domain for a while (a visitor).
+ * Destruction waits for a thread that only reads the domain for a while (a visitor).
  */
 #include <errno.h>
 #include <string.h>

@@ -58,16 +58,16 @@ struct gp_scheme {
     bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_cost */
     void (*tell_over)(const struct prudence_domain *domain); /* drive.h, for further domains */
     /* Returns the slot of the reader that holds up the grace period under way. NULL if the kind
-     * cannot tell. */
+     * does not know it. */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
     /* Both serve gp_try: at_once the CPU that tries again and again, ask any CPU. at_once is NULL
-     * if the kind needs more than a look. */
+     * if the kind needs more than a check. */
     bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
     enum gp_tried (*ask)(struct prudence_domain *domain, gp_cookie cookie);
     /* gp_poll_objects. NULL: batches become safe as a whole. Takes no lock. */
     unsigned (*poll_objects)(struct prudence_domain *domain, gp_cookie cookie, void **objects,
                              unsigned count, size_t size);
-    /* For the last answer of gp_poll_objects(), and gp_wait_for_sections(); beside it. */
+    /* For the last answer of gp_poll_objects(), and gp_wait_for_sections(), which uses it. */
     bool (*only_names_hold)(const struct prudence_domain *domain, gp_cookie cookie);
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* Cleans up after the thread of `slot`, which ended inside a section. Called by any thread. */
@@ -99,7 +99,7 @@ extern const struct gp_scheme gp_memb, gp_memb_by_callers, gp_manual;
 extern const struct gp_scheme *const gp_schemes[];
 extern const unsigned gp_schemes_count;
 
-/* What a part beside the schemes does for threads and processes. Functions may be NULL. */
+/* The work of a part other than the schemes for threads and processes. Functions may be NULL. */
 struct gp_part {
     void (*follow_options)(void); /* at the start, and when options were set */
     void (*thread_ends)(void);    /* in each round of the thread's destructors */
@@ -107,7 +107,7 @@ struct gp_part {
     void (*fork_done)(void);
     void (*fork_child)(void);
     /* Returns whether this thread is inside `only`, or inside any domain if that is NULL, as far as
-     * only a foreign function can tell. No lock is held. */
+     * only a foreign function knows. No lock is held. */
     bool (*is_inside)(const struct prudence_domain *only);
 };
 extern const struct gp_part *const gp_parts[]; /* ends with NULL; defined as the schemes */
@@ -117,22 +117,22 @@ struct reader_slot {
     struct prudence_reader reader; /* first: the inline read side points here */
     struct reader_chunk *chunk;    /* the chunk that contains this slot; constant */
     int32_t thread;   /* the owner's kernel thread id; 0: free; claimed by compare-and-swap */
-    uint16_t watched; /* whether the thread's end will be told; atomic, as the next */
+    uint16_t watched; /* whether the thread's end will be noticed; atomic, as the next */
     uint16_t lasting; /* the section outlives its thread (prudence_epoch_outlive) */
     union {
-        uint64_t claimed_at; /* boot time, ns; tells apart threads of one id; the thread's */
+        uint64_t claimed_at; /* boot time, ns; distinguishes threads of one id; the thread's */
         struct reader_chunk *put_away; /* slots.c; while the slot's chunk is free */
     };
     uint64_t entries_seen;   /* value of reader.entries at the last choice of mode */
-    uint64_t stall_word;     /* the word in the way at stall_since; drivers */
+    uint64_t stall_word;     /* the blocking word at stall_since; drivers */
     uint64_t stall_since;    /* ns */
     uint64_t stall_reported; /* the word that was reported last */
     int32_t index;           /* srcu: the counter of the open section; own thread only */
-    /* Atomic, as the next two, which tell the thread that it is in the way (kick.c). */
+    /* Atomic, as the next two, which notify the thread that it is blocking (kick.c). */
     uint32_t kicking;                 /* threads that are calling, or are about to */
     const struct prudence_kick *kick; /* the program's; NULL: none */
-    uint64_t kicked;                  /* the section that it was told of */
-    uint64_t stall_looked;            /* ns; when a driver last found the section in the way */
+    uint64_t kicked;                  /* the section that it was notified of */
+    uint64_t stall_looked;            /* ns; when a driver last found the section blocking */
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -140,7 +140,7 @@ _Static_assert(sizeof(struct reader_slot) == 128,
 /* Larger than blocks for which metadata takes a lock, so a signal handler may make a chunk. */
 #define SLOTS_IN_CHUNK 127
 
-/* Two bits a slot say which slots scans look at (parking.c); atomic read-modify-writes. */
+/* Two bits a slot say which slots scans read (parking.c); atomic read-modify-writes. */
 #define SLOT_AWAKE    1u
 #define SLOT_TOUCHED  2u
 #define SLOTS_IN_WORD 32
@@ -155,14 +155,14 @@ struct reader_chunk {
     struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
 };
 
-/* How the thread of the reader in the way state_seen at a waiter's last look; hints, atomic. */
+/* How the thread of the blocking reader state_seen at a waiter's last check; hints, atomic. */
 struct reader_state {
-    /* ns; by compare-and-swap: one thread looks and the others use the answer */
+    /* ns; by compare-and-swap: one thread checks and the others use the answer */
     uint64_t looked_at;
     const struct reader_slot *reader;
     uint64_t section;
-    uint64_t had;       /* the thread's CPU time at that look, ns */
-    uint64_t had_last;  /* the same at the newest look */
+    uint64_t had;       /* the thread's CPU time at that check, ns */
+    uint64_t had_last;  /* the same at the newest check */
     uint32_t lacks_cpu; /* the thread wants a CPU and has had hardly any since */
     uint32_t state;     /* enum gp_reader_state */
 };
@@ -218,14 +218,14 @@ struct prudence_domain {
     struct reader_chunk *chunks;      /* pushed by compare-and-swap; read by drivers */
     struct callback_queue *callbacks; /* constant (domain_queue) */
 
-    uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
+    uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last check */
     DOMAIN_COUNTERS(DOMAIN_COUNTER)
     uint64_t at_once;      /* those of grace_periods that gp_try ended; a hint */
-    uint64_t entries_then; /* other threads' entries when gp_try looked last; a hint */
+    uint64_t entries_then; /* other threads' entries when gp_try checked last; a hint */
 
-    /* Looks at slots that were outside, since readers were last parked; a hint. */
+    /* Reads slots that were outside, since readers were last parked; a hint. */
     uint64_t looked_in_vain;
-    uint64_t park_after; /* the number of such looks that is worth parking; a hint */
+    uint64_t park_after; /* the number of such checks that is worth parking; a hint */
 
     /* the reader furthest behind in the last scan; atomic, a hint */
     struct reader_slot *furthest_behind __attribute__((aligned(CACHE_LINES_APART)));
@@ -259,19 +259,19 @@ struct prudence_domain {
     struct reader_state outstays, in_the_way,
         held_back; /* the state of the reader's thread (reader_state.c) */
 
-    /* When a driver last asked whether the thread of a reader in the way still exists, and when one
+    /* When a driver last asked whether the thread of a blocking reader still exists, and when one
      * last opened a file to see whether that is the same thread (slots_reap_one). ns; by
      * compare-and-swap, so that only one driver does so. */
     uint64_t gone_asked_at, gone_looked_at;
 
     unsigned reap_from;   /* the slot where slots_reap() continues; a hint */
-    unsigned reap_all_at; /* the number of slots from which all are looked at; a hint */
+    unsigned reap_all_at; /* the number of slots from which all are read; a hint */
     uint32_t users;       /* caches and sets that name this domain; atomic */
-    uint32_t visitors; /* threads that look at the domain for a while; destruction waits; atomic */
-    unsigned index;    /* in every thread's table of slots; guarded by the readers' lock */
-    uint64_t generation; /* unique among all domains ever made; grows along the list */
-    uint32_t life;       /* DOMAIN_LIVE or DOMAIN_DEAD */
-    struct list link;    /* in the list of domains; guarded by the readers' lock */
+    uint32_t visitors;    /* threads that read the domain for a while; destruction waits; atomic */
+    unsigned index;       /* in every thread's table of slots; guarded by the readers' lock */
+    uint64_t generation;  /* unique among all domains ever made; grows along the list */
+    uint32_t life;        /* DOMAIN_LIVE or DOMAIN_DEAD */
+    struct list link;     /* in the list of domains; guarded by the readers' lock */
     char name[GP_NAME_SIZE];
 };
 
@@ -290,14 +290,14 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *
  *   reader_exit.c     notices the end of a thread
  *   parking.c         takes readers that stay outside out of the scans
- *   kick.c            tells a thread that it is in the way
+ *   kick.c            notifies a thread that it is blocking
  *   slots.c           slots of readers
  *   thread_memory.c   memory of threads that may end unnoticed
  *   readers.c         finds this thread's slot
  *   mode.c            fence-free or fenced readers
  *   stall.c           readers that stay too long
  *   drive.c           grace periods of any scheme; knows schemes by struct gp_scheme alone
- *   reader_state.c    the state of the thread of the reader in the way
+ *   reader_state.c    the state of the thread of the blocking reader
  *   scan.c, at_once.c, memb.c   the scheme of memb and qsbr
  *   domain.c          the default domain, which has that scheme, and the list of all others
  *   overrun.c         garbage past the limit

@@ -93,12 +93,12 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
 }
 
 /* Frees an unlisted domain. Needs no lock except for the readers' chunks. Remaining visitors came
- * before the domain left the list, and stay for wait_max at most. */
+ * before the domain was unlisted, and stay for wait_max at most. */
 static void dissolve(struct prudence_domain *domain)
 {
     while (__atomic_load_n(&domain->visitors, __ATOMIC_ACQUIRE))
         os_sleep_ns(50000);
-    /* the queue's worker may still be looking at the readers */
+    /* the queue's worker may still be reading the readers */
     if (domain->callbacks)
         domain_queue.release(domain->callbacks);
     if (domain->scheme->close)
@@ -153,7 +153,7 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     DOMAIN_CHECK(domain);
     if (domain->scheme->is_inside && may_wait_is_inside_elsewhere(domain))
         return busy(domain, READERS, caller);
-    /* otherwise a dead thread's section would be in the way */
+    /* otherwise a dead thread's section would be blocking */
     slots_reap(domain, true, READERS_ALL);
     os_busy_enter(); /* an unlisted set still holds its members */
     os_lock_take(&readers_lock);

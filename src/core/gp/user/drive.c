@@ -7,8 +7,8 @@
  * sequence s found then, plus one. Grace period s + 1 starts with the increment of the sequence to
  * s + 1, which comes after that load. So a scheme keeps one promise: a thread that finds the goal g
  * in the sequence may raise `completed` to g as soon as every section has ended that was entered
- * before the thread looked, and that could have found an object unlinked before that F. Each scheme
- * explains how at the head of its file: memb.c (and qsbr), srcu.c, set.c, external.c.
+ * before the thread scanned, and that could have found an object unlinked before that F. Each
+ * scheme explains how at the head of its file: memb.c (and qsbr), srcu.c, set.c, external.c.
  *
  * Starting is a compare-and-swap and completing takes the maximum, so any number of threads may do
  * either, and a thread that loses its CPU delays no other.
@@ -108,7 +108,7 @@ unsigned gp_poll_objects(struct prudence_domain *domain, gp_cookie cookie, void 
     return domain->scheme->poll_objects(domain, cookie, objects, count, size);
 }
 
-/* Raises `completed`. Tells the race detector that sections have ended, because for an external
+/* Raises `completed`. Informs the race detector that sections have ended, because for an external
  * domain the completing thread is the one that synchronized with the readers. */
 void gp_drive_complete(struct prudence_domain *domain, uint64_t upto)
 {
@@ -143,7 +143,7 @@ void gp_drive(struct prudence_domain *domain)
 
 /*
  * Pushes on for a thread of the program that asked for just this: ends the newest grace period, if
- * no reader is in the way, and only then starts the next one. Returns whether it has started. The
+ * no reader is blocking, and only then starts the next one. Returns whether it has started. The
  * cookie of an object that was unlinked before the call is that of the next one, or less. So once
  * another call has returned true, the object is safe.
  */
@@ -161,7 +161,7 @@ bool gp_drive_for_caller(struct prudence_domain *domain)
     return true;
 }
 
-/* Returns whether a grace period that does not end has a reader in the way that can be named. */
+/* Returns whether a grace period that does not end has a blocking reader that can be named. */
 bool gp_drive_sees_readers(const struct prudence_domain *domain)
 {
     return domain->scheme->drive && domain->scheme->held_up_by;
@@ -199,7 +199,7 @@ bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 }
 
 /* Drives even if held up, which only checks how long the reader has stayed. That makes no scan, so
- * other drivers need not be told. */
+ * other drivers need not be notified. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 {
     if (gp_is_held_up(domain)) {
@@ -237,7 +237,7 @@ enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned 
 
 #define SPIN_ROUNDS 48 /* some 10 us */
 
-/* Pauses before the next look, longer each round, because readers wake no thread. */
+/* Pauses before the next check, longer each round, because readers wake no thread. */
 static void wait_a_little(unsigned round)
 {
     if (round < SPIN_ROUNDS) {
@@ -322,7 +322,7 @@ bool gp_drive_is_cheap(const struct prudence_domain *domain)
     return !domain->scheme->is_cheap || domain->scheme->is_cheap(domain);
 }
 
-/* Notes the first reader that is in the way; returns false if there is none. */
+/* Notes the first reader that is blocking; returns false if there is none. */
 static bool note_expired_reader(struct prudence_domain *domain)
 {
     uint64_t completed = load_relaxed(&domain->progress.completed);
@@ -342,7 +342,7 @@ static bool note_expired_reader(struct prudence_domain *domain)
     return false;
 }
 
-/* Notes the grace period itself, because no slot says which reader is in the way. */
+/* Notes the grace period itself, because no slot says which reader is blocking. */
 static void note_expired_grace_period(struct prudence_domain *domain)
 {
     store_relaxed(&domain->expired_word, load_relaxed(&domain->progress.completed));

@@ -5,7 +5,7 @@
 
 #include "gp/user/domain.h"
 
-/* Tells a race detector, after a poll or wait that found the grace period over, that the readers'
+/* Informs a race detector, after a poll or wait that found the grace period over, that the readers'
  * accesses in their sections are before the caller's next ones. Has no other effect. */
 void gp_drive_tell_over(const struct prudence_domain *domain);
 

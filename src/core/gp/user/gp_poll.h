@@ -38,8 +38,8 @@ static inline void gp_note_closed(unsigned count, size_t stride)
 enum gp_tried {
     GP_REFUSED, /* not tried; do not try again for a while */
     GP_OTHERS,  /* no reader is awake, and another CPU ends grace periods at once */
-    GP_LATER,   /* Another grace period is or just was under way; look again after some objects. */
-    GP_ASKED,   /* the grace period of `cookie` is under way; look again likewise */
+    GP_LATER,   /* Another grace period is or just was under way; check again after some objects. */
+    GP_ASKED,   /* the grace period of `cookie` is under way; check again likewise */
     GP_OVER,
 };
 enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells a thread that it is in the way of a grace period, by a function that the thread has given:
- * for a thread that sleeps, or runs long, and can pass a quiescent state when told.
+ * Notifies a thread that it blocks a grace period, by a function that the thread has given:
+ * for a thread that sleeps, or runs long, and can pass a quiescent state when notified.
  *
  * `kick` points to the program's structure. Only the slot's own thread sets it, so no other thread
  * waits for a call to end, and no thread calls its own function. `kicked` is the last section that
- * the thread was told of, with 1 added, so that 0 is none: each section is told of once by each
- * function that is set. A section that was entered after the grace period began is not in the way,
- * so that is also at most once for each grace period.
+ * the thread was notified of, with 1 added, so that 0 is none: each section is notified of once by
+ * each function that is set. A section that was entered after the grace period began is not
+ * blocking, so that is also at most once for each grace period.
  *
  * A thread that calls counts itself in `kicking` first, then loads the pointer; the owner clears
  * the pointer first, then loads the count. Both fence in between, so either the caller finds no
@@ -20,8 +20,8 @@
 
 #include "gp/user/kick.h"
 
-/* The function has told of nothing yet, not even of the section that the one before told of. No
- * call of that one runs. Release: what the program wrote before is there for the thread that
+/* The function has not reported a section yet, not even the one that the function before reported.
+ * No call of that one runs. Release: what the program wrote before is there for the thread that
  * calls. */
 void kick_begin(struct reader_slot *slot, const struct prudence_kick *kick)
 {
@@ -31,7 +31,7 @@ void kick_begin(struct reader_slot *slot, const struct prudence_kick *kick)
 }
 
 /* Takes the function away. Returns whether no call of it runs or will begin; until then the caller
- * asks again, with no lock held meanwhile. Acquire: calls that ran are over. */
+ * asks again, with no lock held while it waits. Acquire: calls that ran are over. */
 bool kick_end(struct reader_slot *slot)
 {
     store_relaxed(&slot->kick, (const struct prudence_kick *)NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that tell a thread that it is in the way (see kick.c). */
+/* Functions that notify a thread that it is blocking (see kick.c). */
 #ifndef GP_USER_KICK_H
 #define GP_USER_KICK_H
 
@@ -12,7 +12,7 @@ bool kick_end(struct reader_slot *slot);
 void kick_forget(struct reader_slot *slot);
 void kick_call(struct reader_slot *slot, uint64_t section, uint64_t stayed);
 
-/* The section of that sequence has been in the way for `stayed` ns. The caller holds no lock, since
+/* The section of that sequence has been blocking for `stayed` ns. The caller holds no lock, since
  * a foreign function may be called. */
 static inline void kick_note(struct reader_slot *slot, uint64_t section, uint64_t stayed)
 {

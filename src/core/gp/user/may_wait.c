@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells whether this thread may wait for a grace period or would wait for itself, and takes the
+ * Decides whether this thread may wait for a grace period or would wait for itself, and takes the
  * thread offline in a qsbr domain for a wait.
  *
- * Locks: readers_lock, while looking at the thread's slots in domains other than the default one.
+ * Locks: readers_lock, while reading the thread's slots in domains other than the default one.
  * None is held while a foreign function is called.
  */
 #include "gp/user/domain.h"
@@ -12,7 +12,7 @@
 #include "gp/user/readers.h"
 #include "gp/user/slots.h"
 
-/* Returns whether this thread's section in `domain` is in the way of the wait. Readers of srcu may
+/* Returns whether this thread's section in `domain` blocks the wait. Readers of srcu may
  * block, so their sections only hold up grace periods of their own domain. */
 static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_domain *waits_for)
 {

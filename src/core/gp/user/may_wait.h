@@ -15,7 +15,7 @@ bool gp_may_wait_for_sections(const struct prudence_domain *waits_for);
 bool gp_may_wait_names_hold_up(const struct prudence_domain *waits_for);
 
 /* Returns whether this thread is inside `only`, or any domain if that is NULL, as far as only a
- * foreign function can tell. No lock is held. */
+ * foreign function knows. No lock is held. */
 bool may_wait_is_inside_elsewhere(const struct prudence_domain *only);
 
 /* For waits that a caller asks for: takes the thread offline in the qsbr domain itself or in

@@ -58,7 +58,7 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
  * Returns the reader that the last scan found furthest behind, if that reader holds up the grace
  * period under way: the section was entered before the newest grace period began, and `completed`
  * is as far as the section permits. Until the reader leaves, no scan completes anything. The word
- * alone proves this, however old the hint is, because a reader that has left and entered again has
+ * alone proves this, however old the hint is, because a reader that has ended and entered again has
  * the newest sequence. Returns NULL if no such reader is known; else `*section` is that section.
  *
  * This matters with more threads than CPUs. A reader that loses its CPU in a section stays for
@@ -90,7 +90,7 @@ static void memb_drive(struct prudence_domain *domain, uint64_t goal)
     struct reader_slot *slot = memb_find_in_the_way(domain, &section);
     unsigned outside;
 
-    if (slot) { /* the reader may be in another section by now, which is in nobody's way */
+    if (slot) { /* the reader may be in another section by now, which blocks no thread */
         stall_note(domain, slot, section);
         return;
     }

@@ -12,9 +12,9 @@
  * sections are counted after their fence. If the fences cost more than twice what the membarriers
  * would, the domain returns to fence-free and does not try again for half a second.
  *
- * Switching. To fenced: tell the readers, membarrier, only then let drivers skip the membarrier. To
- * fence-free: first make drivers use the membarrier again, then let readers stop. Drivers read the
- * mode after their goal, readers after publishing (models 6 to 9 of the seed,
+ * Switching. To fenced: notify the readers, membarrier, only then let drivers skip the membarrier.
+ * To fence-free: first make drivers use the membarrier again, then let readers stop. Drivers read
+ * the mode after their goal, readers after publishing (models 6 to 9 of the seed,
  * tests/model/test_grace_period.py; for Arm ADR 2). One thread switches at a time, the holder of
  * `choosing`. So modes may change at any time, also by an option set while readers are inside.
  */

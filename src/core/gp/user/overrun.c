@@ -2,7 +2,7 @@
 /*
  * Reports garbage past the limit, and the readers that keep it, on standard error. stall.c reports
  * a reader that stays after stall_timeout. Garbage past a limit means that memory grows now, so
- * this report is made at once, and names the readers in the way however short they have been there.
+ * this report is made at once, and names the blocking readers however short they have been there.
  * While the garbage stays past the limit it is repeated, after pauses that double.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static struct growing_pauses pauses;
 
-/* Returns the time since a driver first found the section in the way, or 0 if none has. */
+/* Returns the time since a driver first found the section blocking, or 0 if none has. */
 static uint64_t age_of(const struct reader_slot *slot, uint64_t section)
 {
     int64_t age = (int64_t)(os_clock_ns() - load_relaxed(&slot->stall_since));
@@ -46,13 +46,12 @@ static void name_reader(const struct prudence_domain *domain, const struct reade
     char name[OS_THREAD_NAME_MAX];
 
     os_thread_name(thread, name);
-    os_report(
-        domain->kind == PRUDENCE_DOMAIN_QSBR
-            ? "  thread '%s' (tid %d) has announced no quiescent state in domain '%s', in the "
-              "way for %llu ms: it should do so more often"
-            : "  thread '%s' (tid %d) is inside a read-side critical section of domain '%s', "
-              "in the way for %llu ms",
-        name, thread, domain->name, (unsigned long long)(age_of(slot, section) / 1000000));
+    os_report(domain->kind == PRUDENCE_DOMAIN_QSBR
+                  ? "  thread '%s' (tid %d) has announced no quiescent state in domain '%s', "
+                    "blocking for %llu ms: it should do so more often"
+                  : "  thread '%s' (tid %d) is inside a read-side critical section of domain '%s', "
+                    "blocking for %llu ms",
+              name, thread, domain->name, (unsigned long long)(age_of(slot, section) / 1000000));
     print_trace(thread);
 }
 
@@ -78,7 +77,7 @@ static unsigned name_readers(struct prudence_domain *domain)
     return found;
 }
 
-/* The readers of another library, of which only the calling thread can be told. */
+/* Explains readers of another library, where only the calling thread is known. */
 static void explain_external(const struct prudence_domain *domain)
 {
     os_report(

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parks readers that stay outside. Scans look only at slots that are *awake*, by two bits a slot in
+ * Parks readers that stay outside. Scans read only slots that are *awake*, by two bits a slot in
  * the first cache line of the slot's chunk. A thread whose slot is parked wakes the slot at the
  * next entry. ADR 41 has the argument, tests/model/test_parking.py the model.
  *
  * Invariants:
  *   - A slot that is not awake belongs to no thread, or the slot's attention says PARKED and the
  *     thread is outside, or inside parking_wake() and has read nothing yet.
- *   - A thread that stores a word other than 0 looks at the attention afterwards. Nested sections
- *     do so as well, because a signal handler may run between the outer section's store and look.
+ *   - A thread that stores a word other than 0 reads the attention afterwards. Nested sections
+ *     do so as well, because a signal handler may run between the outer section's store and check.
  *   - A parker sets a mark (PARKED) before the membarrier, or the slot's own thread sets it. Only
  *     the slot's own thread removes the mark, with the word published, after setting the bits.
  *
@@ -24,7 +24,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/parking.h"
 
-/* A look at a slot costs some 3 ns, parking a slot some 30 ns, and a round one membarrier. */
+/* A check of a slot costs some 3 ns, parking a slot some 30 ns, and a round one membarrier. */
 #define LOOKS_A_ROUND 8192
 #define LOOKS_A_SLOT  16
 #define WORTH_A_ROUND 16 /* slots outside */
@@ -50,9 +50,9 @@ static void set_awake(struct reader_slot *slot)
 
 /*
  * Removes the mark, and adopts the domain's mode. A switch of modes either finds the slot awake and
- * writes the attention, or is found here: the switch stores the mode, fences and looks at the bits;
- * this thread sets the bit, fences and looks at the mode. The exchange may just have overwritten
- * the switch's attention, hence the second look.
+ * writes the attention, or is found here: the switch stores the mode, fences and reads the bits;
+ * this thread sets the bit, fences and reads the mode. The exchange may just have overwritten
+ * the switch's attention, hence the second check.
  */
 static void follow_mode(struct prudence_domain *domain, struct reader_slot *slot)
 {
@@ -140,8 +140,8 @@ static bool is_outside(struct reader_slot *slot)
 }
 
 /* Parks marked slots after the membarrier. Returns the number of slots parked now, and adds the
- * others to *left. Each repetition means that another thread has touched its bits, which are then
- * left alone. */
+ * others to `*left`. Each repetition means that another thread has touched its bits, which are then
+ * not touched. */
 static unsigned park(struct reader_chunk *chunk, unsigned index, unsigned *left)
 {
     uint64_t word = load_acquire(&chunk->awake[index]), parked;

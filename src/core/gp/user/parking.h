@@ -5,7 +5,7 @@
 
 #include "gp/user/domain.h"
 
-/* A scan looks only at awake slots. All other readers are outside, or their threads wake the slots,
+/* A scan reads only awake slots. All other readers are outside, or their threads wake the slots,
  * and fence, before they read anything. */
 void parking_after_scan(struct prudence_domain *domain, unsigned outside);
 void parking_membarrier(struct prudence_domain *domain);

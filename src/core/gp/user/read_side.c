@@ -12,14 +12,16 @@
 void prudence_read_unlock_unbalanced(void)
 {
     os_panic(
-        "prudence_read_unlock outside a read-side critical section of the default domain; look for "
+        "prudence_read_unlock outside a read-side critical section of the default domain; search "
+        "for "
         "a path that unlocks twice, or in another thread than the one that locked");
 }
 
 static __attribute__((noreturn, cold)) void unbalanced(const struct prudence_domain *domain)
 {
     os_panic(
-        "prudence_domain_read_unlock outside a read-side critical section of domain '%s'; look for "
+        "prudence_domain_read_unlock outside a read-side critical section of domain '%s'; search "
+        "for "
         "a path that unlocks twice, or in another thread or domain than the one that locked",
         domain->name);
 }

@@ -4,22 +4,22 @@
  *
  * By a hook, the destructor of a thread-specific key. Destructors of the program may run later, and
  * end a section there, so the hook is armed again in each round of destructors and ends no section.
- * A thread that is inside keeps its slots, and is found by looking if nothing ends the section (ADR
+ * A thread that is inside keeps its slots, and is found by a check if nothing ends the section (ADR
  * 28). The thread arms the hook when it registers, unless arming would need memory, because a
  * thread may register in a signal handler that interrupted malloc, and glibc allocates for keys
  * beyond the first 32. Then the thread is marked `unwatched`, and arms the hook at the next call
  * that no handler may make.
  *
- * By looking, if a thread ended without a hook, inside a section, or read once more after the
- * hook's last call. A slot records which thread has it, and since when. Each look is a system call,
- * so only these threads look:
+ * The thread is found by a check if a thread ended without a hook, inside a section, or read once
+ * more after the hook's last call. A slot records which thread has it, and since when. Each check
+ * is a system call, so only these threads check:
  *   - a thread that destroys a domain, at all slots;
  *   - a thread that counts readers, at the next few;
- *   - a thread that looks after a phases domain, at all slots (gp_phases_reap);
+ *   - a thread that serves a phases domain, at all slots (gp_phases_reap);
  *   - a thread that finds no free slot, at a few, or at all when half as many again are used;
- *   - a driver, at a slot in the way of a grace period for 5 ms (at once, if the hook cannot be
+ *   - a driver, at a slot that blocks a grace period for 5 ms (at once, if the hook cannot be
  *     counted on), and after 100 ms whether another thread has that id (ADR 60);
- *   - the thread that ends the process, if a thread was left inside.
+ *   - the thread that ends the process, if a thread is still inside.
  *
  * So dead threads leave at most one chunk of slots for each domain, plus half as many slots as live
  * ones have, and keep no grace period from ending. Their tables of slots are in a list
@@ -42,18 +42,18 @@ static __thread unsigned rounds __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
 static READ_MOSTLY void (*thread_ends)(bool last) = NULL;
-static void (*thread_ends_before)(bool last); /* atomic; NULL: no layer above asked to be told */
+static void (*thread_ends_before)(bool last); /* atomic; NULL: no layer above is notified */
 static uint32_t key_made;                     /* set with release after the key and the function */
 
 /* Returns the last round in which the hook can do its work. ThreadSanitizer takes down its state of
- * a thread in the last round, perhaps before our hook, and can be told nothing afterwards. So under
- * a race detector the round before counts as the last one. */
+ * a thread in the last round, perhaps before our hook, and no notice reaches it afterwards. So
+ * under a race detector the round before counts as the last one. */
 static unsigned last_round(void)
 {
     return PTHREAD_DESTRUCTOR_ITERATIONS - race_detector_is_there();
 }
 
-/* Tells the layer above first, because that reads. pthread_setspecific() needs no memory here,
+/* Notifies the layer above first, because that reads. pthread_setspecific() needs no memory here,
  * because the system has just held the value. */
 static void on_exit_of_thread(void *unused)
 {
@@ -79,7 +79,7 @@ COLD void reader_exit_start(void (*ends)(bool last))
     thread_ends = ends;
     if (pthread_key_create(&key, on_exit_of_thread))
         os_panic(
-            "no thread-specific key is left (pthread_key_create), so the end of a thread that "
+            "no thread-specific key remains (pthread_key_create), so the end of a thread that "
             "reads would go unnoticed: load libprudence earlier, or fewer libraries that make "
             "keys");
     store_release(&key_made, 1u);
@@ -94,8 +94,8 @@ static bool arm(void)
     return watched;
 }
 
-/* Arms the hook if that is async-signal-safe. Returns whether the thread's end will be told. False
- * for a thread that is ending, which may be in the last round. */
+/* Arms the hook if that is async-signal-safe. Returns whether the thread's end will be noticed.
+ * False for a thread that is ending, which may be in the last round. */
 bool reader_exit_watch(void)
 {
     if (rounds)
@@ -121,7 +121,7 @@ bool reader_exit_is_told(void)
     return watched;
 }
 
-/* ----------------------------------------------------------------------------------- by looking */
+/* ----------------------------------------------------------------------------------- by checks */
 
 bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly)
 {

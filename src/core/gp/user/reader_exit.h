@@ -8,7 +8,8 @@
 void reader_exit_start(
     void (*ends)(bool last)); /* called by each thread that ends, in each round of destructors */
 bool reader_exit_watch(void);
-/* Whether the end of this thread will be told. False in the last round of destructors. */
+/* Returns whether the end of this thread will be noticed. False in the last round of
+ * destructors. */
 bool reader_exit_is_told(void);
 bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
 extern unsigned reader_keys_without_memory;

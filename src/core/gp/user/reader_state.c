@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of the thread of a reader in the way, judged by the CPU time that the system reports.
+ * The state of the thread of a blocking reader, judged by the CPU time that the system reports.
  *
  * The question is whether a section has stayed longer than the waiting thread can bear. An implicit
  * wait ends after wait_max, because the caller may hold a lock that the reader wants inside the
@@ -9,8 +9,8 @@
  * more threads than CPUs that takes longer than wait_max, so the waiter goes on waiting, but not
  * forever, because the reader may never get a CPU.
  *
- * One of the waiting threads looks, every 10 ms, and the others use the answer. They may read an
- * answer torn between two looks, or about a reader that was in the way just before; then one of
+ * One of the waiting threads checks, every 10 ms, and the others use the answer. They may read an
+ * answer torn between two checks, or about a reader that was blocking just before; then one of
  * them gives up 10 ms too early or too late.
  */
 #include "base/pace.h"
@@ -45,7 +45,7 @@ static void note(struct reader_state *state, const struct reader_slot *slot, uin
 #define LOOK_NS 10000000
 #define HAD_NS  20000000 /* enough to leave a section; /proc reports CPU time in units of 10 ms */
 
-/* Returns whether the thread wants a CPU and has had less than HAD_NS since the first look. */
+/* Returns whether the thread wants a CPU and has had less than HAD_NS since the first check. */
 static bool state_is_bad(struct reader_state *state, const struct reader_slot *slot)
 {
     uint64_t had;
@@ -71,7 +71,7 @@ static bool reader_state_is_under_way(const struct prudence_domain *domain)
                                                      load_relaxed(&domain->shared.sequence));
 }
 
-/* Returns whether a reader may be in the way that nothing shows. None is in the way where objects
+/* Returns whether a reader may be blocking that nothing shows. None is blocking where objects
  * are polled one by one. */
 static bool reader_state_is_unseen(const struct prudence_domain *domain)
 {
@@ -91,13 +91,13 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
     return reader_state_is_unseen(domain) && reader_state_is_under_way(domain);
 }
 
-/* ------------------------------------------------------------- a reader that is just in the way */
+/* ------------------------------------------------------------- a reader that is just blocking */
 
-#define SOON_NS 500000 /* a look takes some 20 us */
+#define SOON_NS 500000 /* a check takes some 20 us */
 
 /*
- * Returns whether a reader in the way has lost the CPU: the thread wants one, and had none between
- * two looks. (A reader that waits for a lock wants none; one that spins for a lock has had one.)
+ * Returns whether a blocking reader has lost the CPU: the thread wants one, and had none between
+ * two checks. (A reader that waits for a lock wants none; one that spins for a lock has had one.)
  * For a thread that can give up its own CPU for a while. The answer is a hint; a torn one costs a
  * nap too many or too few.
  */
@@ -121,10 +121,10 @@ bool gp_reader_lacks_cpu(struct prudence_domain *domain)
 
 /* --------------------------------------------- a reader that threads are held back because of */
 
-#define FIRST_LOOK_NS  50000 /* least time between looks at two readers */
+#define FIRST_LOOK_NS  50000 /* least time between checks of two readers */
 #define SECOND_LOOK_NS 200000
 
-/* Returns the state of the thread of a section that was looked at before. */
+/* Returns the state of the thread of a section that was read before. */
 static enum gp_reader_state state_since(const struct reader_state *state, bool wants, uint64_t had)
 {
     if (!wants || had - load_relaxed(&state->had) >= HAD_NS)
@@ -150,7 +150,7 @@ static enum gp_reader_state state_now(struct reader_state *state, const struct r
     return found;
 }
 
-/* Domains whose readers have no slots do not tell which reader is in the way. */
+/* Domains whose readers have no slots do not report which reader is blocking. */
 static enum gp_reader_state state_unseen(const struct prudence_domain *domain)
 {
     return reader_state_is_unseen(domain) && reader_state_is_under_way(domain) ? GP_READER_UNKNOWN

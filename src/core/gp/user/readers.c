@@ -50,7 +50,7 @@ struct table_entry {
 /*
  * A table is larger than the blocks for which metadata takes a lock, so that a signal handler may
  * make one. Only the pages that are written cost memory. A table that was too small stays until the
- * thread's end, because the handler that needed more may have interrupted a look at it. Each is at
+ * thread's end, because the handler that needed more may have interrupted a check of it. Each is at
  * least twice as large as the one before, so together the old ones are no larger than the newest.
  */
 #define TABLE_MIN 1024
@@ -406,7 +406,7 @@ static struct reader_slot *enter_nested(struct prudence_domain *domain)
     return slot;
 }
 
-/* Makes the calls that may be replaced before it looks for the slot, because a replacement that
+/* Makes the calls that may be replaced before it searches for the slot, because a replacement that
  * reads has registered this thread. */
 static struct reader_slot *readers_enter(struct prudence_domain *domain)
 {
@@ -448,7 +448,7 @@ struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain)
 void prudence_read_lock_too_deep(void)
 {
     os_panic(
-        "prudence_read_lock: read-side critical sections nested deeper than %u; look for a path "
+        "prudence_read_lock: read-side critical sections nested deeper than %u; search for a path "
         "that leaves one without prudence_read_unlock",
         (unsigned)PRUDENCE_NESTING_MASK);
 }

@@ -29,8 +29,8 @@ void readers_note_record(void);
 void readers_thread_ends(bool last);
 /* Lets the section of the default domain that this thread is in when it ends stay for ever. */
 void readers_outlive(void);
-/* Has `kick` (NULL: nothing) called when this thread, whose slot it is, is in the way. Calls of the
- * function before are over on return. The end of the thread is told (reader_exit.c). */
+/* Has `kick` (NULL: nothing) called when this thread, whose slot it is, is blocking. Calls of the
+ * function before are over on return. The end of the thread is noticed (reader_exit.c). */
 void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick);
 bool readers_left_inside(void); /* a thread may have ended inside since the last call */
 void readers_fork_child(void);

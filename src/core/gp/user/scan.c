@@ -20,7 +20,7 @@ static void note_behind(struct prudence_domain *domain, struct reader_slot *slot
 }
 
 /* Returns the least of the goal and all active readers' sequences, and stores the number of readers
- * found outside. Calls `note` for each reader in the way. */
+ * found outside. Calls `note` for each blocking reader. */
 static inline uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside,
                             void (*note)(struct prudence_domain *, struct reader_slot *, uint64_t))
 {

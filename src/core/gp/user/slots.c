@@ -3,7 +3,7 @@
  * Slots of readers and the chunks that contain them: claims slots for threads, takes them back, and
  * reaps slots of threads that are gone.
  *
- * Each domain owns its chunks. Chunks are never unmapped, because drivers look at them without a
+ * Each domain owns its chunks. Chunks are never unmapped, because drivers read them without a
  * lock, and a quiescent state at the slot that its thread remembers; they are only passed on to
  * another domain after theirs is destroyed, perhaps zeroed, as a new one is. Drivers' notes about a
  * slot's last thread are cleared with the slot, because the sequences of domains are alike.
@@ -147,7 +147,7 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
 
 #define ASK_NS 1000000 /* between questions, which are system calls */
 #define LOOK_NS                                                                                    \
-    100000000 /* between looks, which open a file; a section that ended by then needs none */
+    100000000 /* between checks, which open a file; a section that ended by then needs none */
 
 /* Reaps unwatched slots after one thread has ended inside, or online, because others often have,
  * too: in a program whose threads never go offline, all do. */
@@ -164,10 +164,10 @@ static void reap_unwatched(struct prudence_domain *domain)
 }
 
 /*
- * For a slot that has been in the way for `stayed` ns, returns whether the slot is free now. The
+ * For a slot that has been blocking for `stayed` ns, returns whether the slot is free now. The
  * domain keeps the times, because with many times more threads than CPUs hundreds of live readers
- * are in the way for long, one after another. Opening a file for each took a quarter of the
- * writers' time (ADR 60). The reader furthest behind still gets a look, because drivers ask for no
+ * are blocking for long, one after another. Opening a file for each took a quarter of the
+ * writers' time (ADR 60). The reader furthest behind is still checked, because drivers ask for no
  * other while that reader is known to hold up the grace period under way.
  */
 bool slots_reap_one(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
@@ -182,8 +182,8 @@ bool slots_reap_one(struct prudence_domain *domain, struct reader_slot *slot, ui
 }
 
 /*
- * Looks at up to `at_most` slots, from where the last call stopped, and reaps those whose threads
- * are gone. Each look is a system call. Returns the number of slots in use in the whole domain.
+ * Reads up to `at_most` slots, from where the last call stopped, and reaps those whose threads
+ * are gone. Each check is a system call. Returns the number of slots in use in the whole domain.
  */
 unsigned slots_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most)
 {
@@ -206,9 +206,9 @@ unsigned slots_reap(struct prudence_domain *domain, bool thoroughly, unsigned at
 }
 
 /*
- * Called before another chunk is made. Looking at all slots for each chunk would cost system calls
- * quadratic in the number of readers. So this looks at all when the domain has grown by half since
- * the last such look, and otherwise at a few.
+ * Called before another chunk is made. Checking all slots for each chunk would cost system calls
+ * quadratic in the number of readers. So this reads all when the domain has grown by half since
+ * the last such check, and otherwise at a few.
  */
 static void reap_for_room(struct prudence_domain *domain)
 {

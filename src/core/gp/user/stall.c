@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Notes readers that are in the way, tells those that want to know (kick.c), and reports those that
- * stay too long, each section once, to standard error and to the program's
- * hook. A report has the thread's name and id, the time that the section has been in the way of a
+ * Notes readers that are blocking, notifies those that want to know (kick.c), and reports those
+ * that stay too long, each section once, to standard error and to the program's
+ * hook. A report has the thread's name and id, the time that the section has been blocking of a
  * grace period, and optionally (stall_trace) the thread's trace. Any driver may note or report;
  * races lose only a little of the duration. Readers without a slot are reported once for each grace
  * period that they hold up. Hazard pointers are noted by their scheme, and reported here.
  *
- * Time counts while drivers look. A debugger, a frozen control group or a paused virtual machine
- * may stop the process, and readers cannot leave while it is stopped. No clock tells of such a
- * pause, but no driver looked in it. So the time between two looks at a section counts only up to
- * GAP_PART of stall_timeout. In a process whose drivers look rarely, a report comes later.
+ * Time counts while drivers check. A debugger, a frozen control group or a paused virtual machine
+ * may stop the process, and readers cannot end while it is stopped. No clock reports such a
+ * pause, but no driver checked in it. So the time between two checks of a section counts only up to
+ * GAP_PART of stall_timeout. In a process whose drivers check rarely, a report comes later.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,12 +23,12 @@
 
 uint64_t gp_stall_timeout = UINT64_C(10000000000);
 
-/* Time in the way after which a system call is worthwhile to see whether the thread still exists,
+/* Time of blocking after which a system call is worthwhile to see whether the thread still exists,
  * because the thread may have ended inside a section entered in its last destructor. If no hook
- * watches the thread, or the thread was ending when last looked at, drivers ask at once. */
+ * watches the thread, or the thread was ending when last read, drivers ask at once. */
 #define GONE_AFTER_NS 5000000
 
-/* The most that counts of the time between two looks. */
+/* The most that counts of the time between two checks. */
 #define GAP_PART     8
 #define GAP_LEAST_NS UINT64_C(100000000) /* a busy machine keeps a waiting driver from its CPU */
 
@@ -169,8 +169,8 @@ static bool may_have_ended(const struct reader_slot *slot)
     return load_relaxed(&slot->thread) && !load_relaxed(&slot->watched);
 }
 
-/* Leaves out of the section's stay what is too much of the time since the last look. Among drivers
- * that look at the same time, the one that notes its look leaves it out. A look is noted rarely,
+/* Leaves out of the section's stay what is too much of the time since the last check. Among drivers
+ * that check at the same time, the one that notes its check subtracts it. A check is noted rarely,
  * because the slot is the reader's. */
 static void count_look(struct reader_slot *slot, uint64_t now, uint64_t timeout)
 {

@@ -16,7 +16,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
 /* Reports a section, or a hazard pointer that names `object`, after `stayed` ns. `thread`: 0 if not
  * known. The caller holds no lock, and calls once for each. */
 void stall_report(struct prudence_domain *domain, int thread, const void *object, uint64_t stayed);
-/* ns; when the section was first found in the way */
+/* ns; when the section was first found blocking */
 uint64_t stall_since(const struct reader_slot *slot);
 void stall_fork_prepare(void);
 void stall_fork_done(void);

@@ -11,7 +11,7 @@
 #include "gp/user/thread_memory.h"
 
 static struct thread_memory *listed;
-static unsigned listed_count, reap_at = 16; /* relaxed, because they only say when to look */
+static unsigned listed_count, reap_at = 16; /* relaxed, because they only say when to check */
 
 static void thread_memory_push(struct thread_memory *memory)
 {

@@ -5,7 +5,7 @@
 
 #include "gp/user/domain.h"
 
-/* Heads a block of metadata of one thread, which may end without telling. The thread calls
+/* Heads a block of metadata of one thread, which may end without notice. The thread calls
  * thread_memory_note() when the block is made, and thread_memory_release(). The block of a thread
  * that ended unnoticed is freed later, at the latest when there are twice as many blocks. */
 struct thread_memory {

@@ -33,7 +33,7 @@ int wait_request_readers(const struct wait_request *request, const struct pruden
 int wait_request_refuse(const struct wait_request *request, const char *where, const char *cache);
 int wait_request_refuse_section(const struct wait_request *request);
 
-/* Reports that a name of this thread is in the way, and returns EDEADLK. */
+/* Reports that a name of this thread is blocking, and returns EDEADLK. */
 int wait_request_refuse_names(const struct wait_request *request);
 
 /* Returns EBUSY. */

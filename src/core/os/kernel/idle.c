@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * A thread of the lowest priority sleeps until it is kicked, and then looks for CPUs that were idle
- * lately.
+ * A thread of the lowest priority sleeps until it is kicked, and then searches for CPUs that were
+ * idle lately.
  *
  * The idle notifier is not used because modules cannot hook the idle loop. Deferrable work is not
  * used because it runs when its CPU is awake, that is busy, and never while the CPU idles, the
@@ -11,7 +11,7 @@
 
 #include "os_kernel.h"
 
-#define LATELY_NS  100000000 /* ns; looks further apart say nothing about the present */
+#define LATELY_NS  100000000 /* ns; checks further apart say nothing about the present */
 #define IDLE_SHARE 8         /* a CPU has time if it idled for more than 1/8 of the interval */
 
 struct look {

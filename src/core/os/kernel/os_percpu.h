@@ -13,7 +13,7 @@
  *  - To take all CPUs' lines (destruction of a cache), a thread claims them by compare-and-swap,
  *    sends one round of interrupts and rechecks, as in a process. After the interrupts, no fast
  *    path that tested owner == 0 before is half done. The recheck finds a local take that overwrote
- *    the token meanwhile.
+ *    the token in between.
  *  - Release stores 0 with release order.
  * The taker of a line keeps interrupts off until the release. So no interrupt finds the line of the
  * CPU it runs on owned, or delays the release of another CPU's line. The time is short, because the

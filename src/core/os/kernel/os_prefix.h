@@ -46,7 +46,8 @@
 #include <linux/xarray.h>
 
 /* Runs `run` in a hard interrupt on PREEMPT_RT too. Otherwise a thread per CPU would run it, which
- * is parked while the CPU goes offline; work queued meanwhile would wait until the CPU is back. */
+ * is parked while the CPU goes offline; work queued in that time would wait until the CPU is
+ * back. */
 static inline void os_irq_work_init(struct irq_work *work, void (*run)(struct irq_work *work))
 {
     *work = IRQ_WORK_INIT_HARD(run);

@@ -117,7 +117,7 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define os_event_until(word, cache, count, cookie) os_event(word, cache, count)
 
 /* Called after misuse was reported, when the guilty caller is long gone. Locks may be held and
- * interrupts off, so a BUG would take the machine down. Instead the misused object is left alone,
+ * interrupts off, so a BUG would take the machine down. Instead the misused object is not touched,
  * and may leak. */
 static inline void os_misuse(void)
 {
@@ -133,7 +133,7 @@ __printf(1, 2) void os_report(const char *format, ...);
 #define os_report_misuse os_report
 #define os_panic(...)    (os_report(__VA_ARGS__), os_abort())
 
-/* Nobody writes options into a kernel's memory. */
+/* No thread writes options into a kernel's memory. */
 static inline void os_act_if_asked(void)
 {
 }

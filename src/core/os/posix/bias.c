@@ -6,17 +6,17 @@
  * A thread may *hold* a number: one CPU's line of each cache. It steps into a line by a store
  * in a record, and then checks that it still holds the number and that the owner word is 0.
  * No fence stands between the store and the loads. All other threads claim the line by
- * compare-and-swap of the owner word, then look at the number:
+ * compare-and-swap of the owner word, then read the number:
  *
- *   nobody   no thread has stepped in, so the line is theirs.
- *   a record The claim, a membarrier, a look at the record's `inside`: the holder has either seen
+ *   no thread   no thread has stepped in, so the line is theirs.
+ *   a record The claim, a membarrier, a check of the record's `inside`: the holder has either seen
  *            the claim, or the store is visible now.
  *   shared   The same without a membarrier. The thread that ended the hold made one after it had
  *            changed the word, so the holder before has either noticed, or the store is visible.
  *   changing Another thread does that now; the line counts as owned.
  *
  * A thread that becomes the holder stores its record, and fences before it steps in. So it sees all
- * claims of threads that found the number shared, or nobody's. Explored by
+ * claims of threads that found the number shared, or no thread's. Explored by
  * tests/model/source/bias_cases.c, and with the orders of C11 by tests/model/c11/src/bias.rs.
  *
  * A thread holds at most one number, at first that of its CPU. It keeps the number when it moves,
@@ -45,7 +45,7 @@ struct number {
 static struct number *numbers READ_MOSTLY = NULL; /* one for each line; NULL: none may be held */
 static struct os_percpu_bias *records;            /* atomic */
 static uint32_t record_count, free_records;       /* atomic */
-static uint32_t sweep_at; /* count of records at which those of ended threads are looked for */
+static uint32_t sweep_at; /* count of records at which those of ended threads are searched for */
 
 __thread struct os_percpu_bias *os_percpu_bias __attribute__((tls_model("initial-exec")));
 static __thread struct os_percpu_bias *own; /* kept when the thread loses its number */
@@ -177,7 +177,7 @@ static void bias_begin(unsigned number)
     own->holder = &numbers[number].holder;
     store_relaxed(&numbers[number].before, (struct os_percpu_bias *)NULL);
     store_release(&numbers[number].holder, own);
-    os_full_fence(); /* before this thread looks whether a line is claimed */
+    os_full_fence(); /* before this thread checks whether a line is claimed */
     os_percpu_bias = own;
 }
 
@@ -268,7 +268,7 @@ bool bias_all_are_out(void)
     return fenced;
 }
 
-/* Only the calling thread is left, and its id is new. */
+/* Only the calling thread remains, and its id is new. */
 void posix_bias_fork_child(void)
 {
     if (numbers && !os_calls_are_few())

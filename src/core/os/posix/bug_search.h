@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What structures and debug/ both ask: does an option or a tool look for bugs? Constant once the
+/* What structures and debug/ both ask: does an option or a tool search for bugs? Constant once the
  * first cache is made. */
 #ifndef OS_POSIX_BUG_SEARCH_H
 #define OS_POSIX_BUG_SEARCH_H

@@ -18,7 +18,7 @@
  * once the debugger has put the registers back.
  *
  * If the function faults, or another breakpoint stops it, the debugger lets the thread go on from
- * `back`, with rbp and rsp as above. `phase` tells `back` what is to be restored.
+ * `back`, with rbp and rsp as above. `phase` says what `back` has to restore.
  *
  * One call at a time, because the state is one: a debugger that finds a phase other than CALL_NONE
  * calls nothing.

@@ -8,7 +8,7 @@
  * the page is not cleared there, and nothing may be repaired. The fork handlers report a copy that
  * they know of (posix_copy_known).
  *
- * Threads look at the page when they have time: before they wait, register, or take another thread
+ * Threads read the page when they have time: before they wait, register, or take another thread
  * for dead (os_copy_check).
  */
 #include <unistd.h>

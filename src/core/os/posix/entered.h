@@ -23,7 +23,7 @@
 #endif
 
 /* Enters `entry`, a constant structure, in `set`. For file scope. An entry is visible to other
- * files, so that a linker can be told to take it (-u). */
+ * files, so that a linker can be asked to take it (-u). */
 #define ENTER(set, entry)                                                                          \
     static const __typeof(entry) *const entry##_entered                                            \
         __attribute__((section("prudence_" #set), ENTERED_KEPT)) = &(entry)

@@ -26,7 +26,7 @@ bool posix_file_read(const char *path, char *text, size_t size)
     return true;
 }
 
-/* Makes a call that every sandbox allows, because others that would tell the same may kill. */
+/* Makes a call that every sandbox allows, because others that answer the same may kill. */
 bool posix_file_refuses_mapping(int fd)
 {
     long page = bare_system_call(SYS_mmap, 0, 1, PROT_NONE, MAP_PRIVATE, fd, 0);

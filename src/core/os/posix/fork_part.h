@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of the process's state that fork visits (process/fork.c). Each stands beside its locks.
+ * Parts of the process's state that fork visits (process/fork.c). Each stands next to its locks.
  * docs/reference/fork.md has a row for each.
  */
 #ifndef OS_POSIX_FORK_PART_H

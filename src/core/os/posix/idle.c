@@ -26,8 +26,8 @@
 
 #define PAUSE_NS 1000000 /* between rounds; idle work need not spin */
 
-#define LOOK_NS   10000000  /* between looks for idle time, which the kernel counts in such ticks */
-#define LATELY_NS 100000000 /* a longer time between looks says nothing about now */
+#define LOOK_NS   10000000  /* between searches for idle time; the kernel counts in such ticks */
+#define LATELY_NS 100000000 /* a longer time between checks says nothing about now */
 #define TRUST_NS  20000000  /* a CPU counts as idle this long after an idle tick */
 
 /* KICKED means that a kick came since the current or last round began, so another round follows. */
@@ -46,7 +46,7 @@ static void idle_sleep(uint64_t nanoseconds)
     os_thread_waits(false);
 }
 
-/* Sleeps only if nobody has kicked since the round began. */
+/* Sleeps only if no thread has kicked since the round began. */
 static void pause_and_sleep(void)
 {
     uint32_t awake = AWAKE;
@@ -116,7 +116,7 @@ void posix_idle_fork_child(void)
 
 /* Used only by the helper, like everything here. */
 static struct {
-    uint64_t ticks; /* idle ticks at the last look */
+    uint64_t ticks; /* idle ticks at the last check */
     uint64_t until; /* ns; counts as idle until then */
 } cpus[CPU_SETSIZE];
 static uint64_t idle_looked_at;             /* ns */
@@ -158,7 +158,7 @@ static size_t lines_read(char *text, size_t length, uint64_t now, bool again)
 }
 
 /* Reads the CPUs' lines, which come first in the file, and stops at a line too long for them.
- * `again` says that the last look was a short while ago, so a CPU whose ticks grew was idle
+ * `again` says that the last check was a short while ago, so a CPU whose ticks grew was idle
  * lately. */
 static void idle_look(uint64_t now, bool again)
 {

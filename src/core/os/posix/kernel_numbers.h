@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Numbers of the kernel's interface, which are the same on all processors and never change. The
- * kernel's own headers are a package of their own beside musl, and old ones lack some numbers. So
+ * kernel's own headers are a package of their own with musl, and old ones lack some numbers. So
  * no file of the library includes <linux/...>.
  */
 #ifndef OS_POSIX_KERNEL_NUMBERS_H

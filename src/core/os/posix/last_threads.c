@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends a process whose main function was left by pthread_exit. Such a process should end with its
+ * Ends a process whose main function ended by pthread_exit. Such a process should end with its
  * last thread, but the library's threads may be permanent, and they block the signals that would
  * end the process. So the ending main thread starts one more thread, which checks now and then
- * whether only threads of the library are left, all of which wait with nothing to do, and then
+ * whether only threads of the library remain, all of which wait with nothing to do, and then
  * calls exit(0), as the C library does after the last thread. A process that ends together with its
  * main thread, or has no thread of the library, never has this thread.
  *
@@ -54,7 +54,7 @@ void os_thread_waits(bool waits)
         add_relaxed(&waiting_threads, waits ? 1u : UINT32_MAX);
 }
 
-/* Returns whether only waiting threads are left, plus the main thread, which stays as a zombie,
+/* Returns whether only waiting threads remain, plus the main thread, which stays as a zombie,
  * and the caller. Only a thread that is not waiting can wake one that is. */
 static bool only_ours_are_left(void)
 {

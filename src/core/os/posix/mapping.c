@@ -12,7 +12,7 @@
  *
  * The system rounds every range outwards to whole pages, and would affect neighbours as well. So
  * every range here must be whole pages, which is checked in all builds, because a panic is better
- * than somebody else's lost data.
+ * than another thread's lost data.
  */
 #define _GNU_SOURCE /* mremap */
 #include <errno.h>
@@ -339,7 +339,7 @@ bool mapping_close(void *pages, size_t bytes)
 static uint32_t advice_answer; /* 0 until the system was asked; atomic */
 
 /* Returns whether the system follows advice. QEMU's emulation of a process answers 0 to any, and
- * follows little. A call for no bytes tells which advice a system knows (madvise(2)), so a system
+ * follows little. A call for no bytes shows which advice a system knows (madvise(2)), so a system
  * that claims to know NO_ADVICE is not believed. All threads find the same. */
 static bool follows_advice(void)
 {

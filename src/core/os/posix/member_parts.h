@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What members of the archive other than the core enter, besides parts of fork (entered.h). */
+/* Parts that members of the archive other than the core enter, in addition to parts of fork
+ * (entered.h). */
 #ifndef OS_POSIX_MEMBER_PARTS_H
 #define OS_POSIX_MEMBER_PARTS_H
 

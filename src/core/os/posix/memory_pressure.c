@@ -7,10 +7,10 @@
  * up as they can be seen: to the mount, which in a container may be a group itself.
  *
  * The files are read when the page source is about to ask for memory, at most every CHECK_NS. While
- * one look after the other finds memory short, the library looks less and less often, because a
+ * one check after the other finds memory short, the library checks less and less often, because a
  * process that empties caches all the time has none. Memory is short if
  *  - the bytes used are close to a limit,
- *  - the kernel has counted more hits of the group's own limit since the last look, or
+ *  - the kernel has counted more hits of the group's own limit since the last check, or
  *  - tasks have waited for memory for a tenth of the time: some task of the group (memory.pressure)
  *    or, if no group reports that, all tasks of the machine at once, because one of them may be
  *    short by a limit of its own.
@@ -19,9 +19,9 @@
  * With few calls (syscall_policy.h) no file is read. The smallest limit found at start then counts,
  * and is compared with the bytes that this process has from the system.
  *
- * The thread that set `looking` owns all state but the atomic words. A second thread does not look;
- * only one that makes calls few waits for the first. The looking thread may be the one with the
- * smallest stack, so buffers are static and nothing is formatted.
+ * The thread that set `looking` owns all state but the atomic words. A second thread does not
+ * check; only one that makes calls few waits for the first. The checking thread may be the one with
+ * the smallest stack, so buffers are static and nothing is formatted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,14 +34,14 @@
 #define CHECK_NS     10000000u
 #define CHECK_NS_MAX 640000000u
 #define ABSENT_NS    100000000u /* if there is no group; the process may be moved to one later */
-#define WAIT_NS      20000u     /* about what a look takes */
+#define WAIT_NS      20000u     /* about what a check takes */
 
-#define MARGIN_SHIFT 4 /* close to a limit: less than a sixteenth of it is left, */
+#define MARGIN_SHIFT 4 /* close to a limit: less than a sixteenth of it remains, */
 #define MARGIN_MAX   (UINT64_C(64) << 20)
 
 #define NO_LIMIT (UINT64_C(1) << 60) /* version 1 writes a number of about this size for "none" */
 
-#define STALL_LOOK_NS UINT64_C(100000000)  /* between looks; a shorter time says little */
+#define STALL_LOOK_NS UINT64_C(100000000)  /* between checks; a shorter time says little */
 #define STALL_SPAN_NS UINT64_C(1000000000) /* longer times count as this */
 #define STALL_SHARE   10                   /* a tenth of the time */
 
@@ -362,7 +362,7 @@ static uint64_t look_without_files(uint64_t more)
     return CHECK_NS;
 }
 
-/* Returns the time until the next look. */
+/* Returns the time until the next check. */
 static uint64_t look_at_files(uint64_t now, uint64_t more)
 {
     bool has_group = group_find();
@@ -457,7 +457,7 @@ uint64_t os_memory_allowed(void)
     return min_size(machine, groups);
 }
 
-/* Resets the lock, because the thread that was looking does not exist in the child. */
+/* Resets the lock, because the thread that was checking does not exist in the child. */
 void posix_pressure_fork_child(void)
 {
     looking = 0;

@@ -27,7 +27,7 @@ enum os_lock_rank {
     OS_RANK_HEAP,
     OS_RANK_READERS,
     OS_RANK_STALL,     /* protects the program's hook; not held while that runs */
-    OS_RANK_LOOK,      /* a look for the names of retired objects */
+    OS_RANK_LOOK,      /* a search for the names of retired objects */
     OS_RANK_RETIRED,   /* the lists of retired objects */
     OS_RANK_CALLBACKS, /* the lists of callback queues */
     OS_RANK_CALL_SET,  /* the set of queued heads */
@@ -54,7 +54,7 @@ struct os_lock {
 /*
  * os_copy_is_unnoticed returns whether this process is a copy made without fork's handlers that no
  * thread has noticed yet. os_copy_check then repairs as much as possible and reports the copy,
- * once; os_copy_made tells afterwards that this process is one. See copy.c.
+ * once; os_copy_made returns afterwards that this process is one. See copy.c.
  */
 extern HIDDEN uint32_t
     *os_copy_page; /* first word is 0 in such a copy; NULL if copies cannot be detected */
@@ -176,10 +176,10 @@ static inline void os_mapping_call(void)
 
 /*
  * Defers work that consists of such calls and was found by a thread that holds something. The first
- * thread that reaches os_later_check with nothing held calls `work`, which itself looks for things
- * to do. That is usually the thread that asked, at the end of os_in_flight_end or os_hands_empty.
- * Several requests before that make one call. A thread inside `work` does not start again, so work
- * that allocates comes to an end.
+ * thread that reaches os_later_check with nothing held calls `work`, which itself searches for
+ * things to do. That is usually the thread that asked, at the end of os_in_flight_end or
+ * os_hands_empty. Several requests before that make one call. A thread inside `work` does not start
+ * again, so work that allocates comes to an end.
  */
 enum os_later { OS_LATER_PURGE, OS_LATER_PAGE_JOBS, OS_LATER_ADVICE, OS_LATER_COUNT };
 extern HIDDEN uint32_t os_later_wanted; /* one bit per kind; atomic */

@@ -6,7 +6,7 @@
  * they are first written, so the map costs 8 bytes per owned page of small slabs.
  *
  * A large block would need many words. So an owner has one word for each 2 MiB chunk and for each
- * whole GiB of a range, and words of pages only for what is left at both ends and for the first
+ * whole GiB of a range, and words of pages only for the rest at both ends and for the first
  * page (docs/adr/0172). Objects are looked up by the word of their page alone, in two loads: a slab
  * of several objects covers no chunk, and a slab of one enters the page of that object.
  *

@@ -10,7 +10,7 @@
  * Ownership (the slow paths). Only the thread that owns a line may change it in any way:
  *  - An owned line is *closed* (x86-64): pop finds no object (pop_from), push no room
  *    (stack_limit), and append has reached the ring's stop. Fast paths compare these words anyway,
- *    so they need not look at the owner (docs/adr/0001). On aarch64 (OS_PERCPU_CLOSES 0) fast paths
+ *    so they need not read the owner (docs/adr/0001). On aarch64 (OS_PERCPU_CLOSES 0) fast paths
  *    test owner == 0 instead, and nothing is closed.
  *  - Local take: an rseq section tests owner == 0, closes the line and commits the taker's token.
  *    No other section runs on this CPU, so no fast path here is half done; later ones find the line
@@ -30,8 +30,8 @@
  *    until a thread runs there. If the caller is the only thread of the process, no sequence is
  *    under way, and no membarrier is needed (ADR 123).
  * No thread waits for a line: one that finds it owned goes to the node instead. An owner makes no
- * system call, takes no lock and never waits, so an owner that loses its CPU delays nobody. (Fork
- * and the destruction of a cache do wait, briefly, for an owner to finish.) Modelled in
+ * system call, takes no lock and never waits, so an owner that loses its CPU delays no thread.
+ * (Fork and the destruction of a cache do wait, briefly, for an owner to finish.) Modelled in
  * tests/model/test_busy_flag.py and test_closed_limits.py.
  *
  * The stack's word packs the count of pops above the number of objects (pops << 16 | count),
@@ -236,7 +236,7 @@ static inline __attribute__((always_inline)) bool owner_pop(struct os_percpu_lin
     if (unlikely(!count))
         return false;
     *object = line->stack[count - 1];
-    line->stack[count - 1] = NULL; /* leak checkers look for pointers */
+    line->stack[count - 1] = NULL; /* leak checkers search for pointers */
     store_relaxed(&line->stack_word, word + STACK_POP);
     return true;
 }

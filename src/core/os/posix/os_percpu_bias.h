@@ -10,13 +10,13 @@
 #include "base/base.h"
 #include "os_lock.h"
 
-/* A thread's record. Never unmapped, because other threads may still look at it. */
+/* A thread's record. Never unmapped, because other threads may still read it. */
 struct os_percpu_bias {
     struct os_percpu_line *inside;  /* owned by this record, or NULL; only its thread writes */
     size_t offset;                  /* of a line of the number from the first CPU's */
     struct os_percpu_bias **holder; /* of the number; says whether the thread still holds it */
     struct os_percpu_bias *next;    /* in the list of all records; constant */
-    int thread, process;            /* whose it is; 0: nobody's */
+    int thread, process;            /* whose it is; 0: no thread's */
 } __attribute__((aligned(CACHE_LINES_APART)));
 
 /* This thread's record while it may hold a number, else NULL. */
@@ -51,8 +51,8 @@ static inline struct os_percpu_line *os_percpu_step_in(void *lines)
     return NULL;
 }
 
-/* Release: pairs with the acquire of the threads that look whether the line is free. `hold` is this
- * thread's record. */
+/* Release: pairs with the acquire of the threads that check whether the line is free. `hold` is
+ * this thread's record. */
 static inline void os_percpu_step_out_of(struct os_percpu_bias *hold)
 {
     store_release(&hold->inside, (struct os_percpu_line *)NULL);

@@ -39,7 +39,7 @@ static inline void *os_percpu_top(void *const *lines)
 }
 
 /* Local take: closes the line and commits the token. Returns NULL if the line is owned or the
- * section could not end. A take interrupted in between leaves a closed line that nobody owns.
+ * section could not end. A take interrupted in between leaves a closed line that no thread owns.
  * The next owner opens the line on release, and a thread whose fast path finds the line closed
  * becomes that owner. */
 static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)

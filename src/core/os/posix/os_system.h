@@ -15,7 +15,7 @@
 typedef unsigned os_alloc_flags;
 #define OS_ALLOC_DEFAULT 0u
 
-/* Looking into another CPU's caches costs at most one system call, so allocations do so before
+/* Access to another CPU's caches costs at most one system call, so allocations do so before
  * they grow. */
 #define OS_REMOTE_IS_QUICK true
 

@@ -33,7 +33,7 @@ struct part {
     size_t first, end;
 };
 
-/* The words of an owner: what is left at both ends by the next larger unit. */
+/* The words of an owner: the rest at both ends by the next larger unit. */
 struct cover {
     struct part ends[UNITS][2];
 };

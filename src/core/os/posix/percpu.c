@@ -42,7 +42,7 @@ static _Thread_local struct {
 #define TAKES_A_LOOK_UP 256
 static _Thread_local struct {
     uint32_t number; /* UNKNOWN_NUMBER at first */
-    uint32_t takes;  /* left before the thread asks again */
+    uint32_t takes;  /* remaining before the thread asks again */
 } kept_number = {.number = UNKNOWN_NUMBER, .takes = 0};
 
 /* Source of the numbers that takes without sequences use; constant after start. */

@@ -128,7 +128,7 @@ extern bool posix_guard_marks;
  * '/') instead of the process's own, and the machine's stalls from this file. For tests. */
 void posix_pressure_inject(const char *group, const char *machine);
 
-/* From now on looks for /proc/self/cgroup and for the mounts of control groups below this
+/* From now on searches for /proc/self/cgroup and for the mounts of control groups below this
  * folder. For tests. */
 void posix_pressure_inject_root(const char *root);
 
@@ -137,7 +137,7 @@ void posix_pressure_inject_root(const char *root);
  * callers of posix_pressure_check() hold. */
 void posix_pressure_start(uint64_t (*own)(void));
 
-/* Checks whether memory is short, or would be with `more` bytes; os_memory_is_short tells the
+/* Checks whether memory is short, or would be with `more` bytes; os_memory_is_short returns the
  * result. Called before the system is asked for the bytes. */
 void posix_pressure_check(uint64_t more);
 

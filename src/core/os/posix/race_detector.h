@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells ThreadSanitizer how objects change hands, if the program is built with it and the library
+ * Informs ThreadSanitizer how objects change hands, if the program is built with it and the library
  * is not. It sees the program's accesses to objects, but none of the atomics by which the library
  * passes an object, or the end of a section, from one thread to another. So both ends of each such
  * transfer name an address: everything a thread did before tell_release(a) happens before
@@ -16,7 +16,7 @@
 
 extern bool race_detector_on;
 
-/* Looks for ThreadSanitizer. Called before any cache is made, and when the option `annotate`
+/* Searches for ThreadSanitizer. Called before any cache is made, and when the option `annotate`
  * changes. */
 void race_detector_start(bool wanted);
 

@@ -68,7 +68,7 @@ static void keep_printable(char *line, size_t length)
 #define NOTE_MAX 64
 #define BURST_NS UINT64_C(10000000000)
 
-/* How many messages of one kind were written since `since`, and were left out then. Atomic. */
+/* How many messages of one kind were written since `since`, and were skipped then. Atomic. */
 struct message_kind {
     uintptr_t name; /* 0: a free row */
     uint64_t since;
@@ -115,7 +115,7 @@ static struct message_kind *row_of_kind(uintptr_t name)
 }
 
 /* Returns whether a message of this kind may be written, and if so, what its note says of others
- * that are left out. */
+ * that are skipped. */
 static bool report_admit(struct message_kind *kind, char note[NOTE_MAX])
 {
     uint64_t now = os_clock_ns(), since = load_relaxed(&kind->since);
@@ -133,7 +133,7 @@ static bool report_admit(struct message_kind *kind, char note[NOTE_MAX])
         return false;
     }
     if (before)
-        snprintf(note, NOTE_MAX, " (%u before this one were left out)", before);
+        snprintf(note, NOTE_MAX, " (%u before this one were skipped)", before);
     else if (count + 1 == BURST)
         snprintf(note, NOTE_MAX, " (for 10 s no more messages of this kind are written)");
     return true;

@@ -2,9 +2,9 @@
 /*
  * Decides whether text may go to descriptor 2 (ADR 158). A program that has closed its standard
  * descriptors gets number 2 for the next file that it opens, perhaps a database. So the descriptor
- * is looked at before each message. It is good if it is the file that the process started with, a
+ * is read before each message. It is good if it is the file that the process started with, a
  * terminal, a pipe or a socket, or open for append, as the log of a daemon is. The null device is
- * not good, because nobody reads there.
+ * not good, because no program reads it.
  *
  * A sandbox may kill a process for asking. So with sandbox=1, and when a plain program on
  * libprudence-malloc is about to end, the library tries to map the descriptor, a call that every
@@ -27,7 +27,7 @@
 #include "posix.h"
 #include "report.h"
 
-/* What tells an open file from another. The access mode belongs to it, because a file system may
+/* Distinguishes an open file from another. The access mode belongs to it, because a file system may
  * give the number of a removed log to the next file, which is then mostly open for reading too. */
 struct identity {
     dev_t device;

@@ -4,7 +4,7 @@
  * of glibc do not have them.
  *
  * The dynamic loader defines them, and libc.so only names the loader as a library that may be
- * needed. mold (1.10) does not look there for a weak variable, and binds it to 0, although the
+ * needed. mold (1.10) does not check there for a weak variable, and binds it to 0, although the
  * process has it. So if the reference is 0, the loader is asked by name. It is asked only if glibc
  * is new enough to have the names: a look-up that fails would allocate its message, perhaps inside
  * the program's first malloc, and replace the error that the program may still ask dlerror() for.

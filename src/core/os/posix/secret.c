@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that nobody outside the process can guess. */
+/* Numbers that no program outside the process can guess. */
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>

@@ -23,7 +23,7 @@ enum sequence_verdict posix_sequence_verdict(char *rseq);
 extern enum sequence_verdict (*posix_sequence_verdict_injected)(void);
 
 /* Parts of posix_sequence_verdict, for tests. A struct rseq that is not registered makes the
- * kernel look broken. */
+ * kernel seem broken. */
 enum sequence_verdict sequence_test(char *rseq);
 bool sequence_test_is_wanted_for(const char *release);
 

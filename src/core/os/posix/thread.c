@@ -10,7 +10,7 @@
  * real-time policy has ordinary helpers. All signals are blocked, because the program's signals are
  * not meant for these threads. Faults are not blocked: they belong to the thread that causes them,
  * in a callback for example, and the program's handlers must see them. Threads are detached (ADR 7,
- * ADR 28). last_threads.c tells how the process ends when no others are left.
+ * ADR 28). last_threads.c describes how the process ends when no others remain.
  */
 #define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Facts that the kernel tells about the threads of the process: how many there are, and of one
+ * Facts that the kernel reports about the threads of the process: how many there are, and of one
  * thread the name, whether it wants a CPU, and whether it is still the one seen some time ago. An
- * id alone does not say that, because ids are reused. An id and a time do, because the kernel tells
- * when the id's present thread was started, to 10 ms, within which no id comes round again.
+ * id alone does not say that, because ids are reused. An id and a time do, because the kernel
+ * reports when the id's present thread was started, to 10 ms, within which no id comes round again.
  *
  * Async-signal-safe, no cancellation point, no allocation. With few calls (syscall_policy.h) the
  * kernel is not asked: no thread is known to be newer or to want a CPU, and none has a name.

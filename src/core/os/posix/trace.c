@@ -7,8 +7,8 @@
  * traces. A thread that is already capturing captures nothing, so an
  * allocation inside a capture returns.
  *
- * In a static program the compiler's constructor tells the unwinder where the program's tables are,
- * and the compiler's destructor makes it forget them and frees memory under the unwinder's own
+ * In a static program the compiler's constructor informs the unwinder where the program's tables
+ * are, and the compiler's destructor makes it forget them and frees memory under the unwinder's own
  * lock. A trace of that free would deadlock. So there are traces only between the two
  * (process/process.c).
  *
@@ -61,7 +61,7 @@ extern uintptr_t _Unwind_GetIP(struct _Unwind_Context *context) __attribute__((w
 struct collected {
     void **frames;
     unsigned count, room;
-    bool begun; /* the first frame, which asked, was left out */
+    bool begun; /* the first frame, which asked, was skipped */
 };
 
 static int collect(struct _Unwind_Context *context, void *to)

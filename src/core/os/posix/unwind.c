@@ -71,7 +71,7 @@ static uint64_t rule_from_tables(uintptr_t pc)
 
 /* Slots of the rules for the first frames of this thread's last trace. A program that allocates
  * much evicts the rules from the CPU's caches between two samples, and a rule's address is known
- * only after the frame below was left. But most frames of two traces are the same, so all are
+ * only after the frame below has ended. But most frames of two traces are the same, so all are
  * prefetched at once. */
 #define RECENT 16
 static __thread uint16_t recent[RECENT];

@@ -14,8 +14,8 @@ COLD void posix_calls_set(enum os_calls calls)
         posix_slices_few();
 }
 
-/* Does the work left out while calls were few. A child is registered for membarriers, and longer
- * slices are restored. */
+/* Does the work that was postponed while calls were few. A child is registered for membarriers, and
+ * longer slices are restored. */
 bool os_calls_widen_slow(void)
 {
     int saved_errno = errno;

@@ -4,17 +4,17 @@
  *
  * The threads of a process wander. If they are few and the CPUs many, they would leave caches on
  * each CPU. So a slab cache is *crowded* once it has arrays on as many CPUs as the process has
- * threads. Then a CPU without arrays gets them in place of one that was left: the caller runs on a
- * CPU without arrays, so at most threads - 1 of the others are in use. A CPU was left if nothing
- * has moved there since the last look. It is emptied and its arrays are freed. The new CPU begins
- * with the size that it had, and if it is on another node, that node's free objects are used up
- * before new slabs are made.
+ * threads. Then a CPU without arrays gets them in place of an abandoned one: the caller runs on a
+ * CPU without arrays, so at most threads - 1 of the others are in use. A CPU is abandoned if
+ * nothing has moved there since the last check. It is emptied and its arrays are freed. The new CPU
+ * begins with the size that it had, and if it is on another node, that node's free objects are used
+ * up before new slabs are made.
  *
  * That costs as much as some STAY_MISSES operations on a node. So the first STAY_MISSES misses on a
  * CPU go to the node, in case that the thread does not stay.
  *
- * The caller owns nothing and holds no lock. Looks of several threads may overlap, and a CPU on
- * which a thread pauses looks as if it was left. This costs that thread some misses.
+ * The caller owns nothing and holds no lock. Checks of several threads may overlap, and a CPU on
+ * which a thread pauses seems abandoned. This costs that thread some misses.
  */
 #include "slab/reclaim/abandoned.h"
 
@@ -24,7 +24,7 @@
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
 
-#define FEW_CPUS    4  /* a cache may have arrays on so many, even if there are fewer threads */
+#define FEW_CPUS    4  /* a cache may have arrays on this many, even if there are fewer threads */
 #define STAY_MISSES 32 /* misses on a CPU before it takes the place of another */
 #define AT_A_TIME   2  /* CPUs to empty; two, so that their number falls after threads have ended */
 
@@ -43,7 +43,7 @@ static uint32_t moves_seen(const struct cpu_cache *cpu)
                       (load_relaxed(&cpu->line.ring_tail) << STACK_COUNT_BITS));
 }
 
-/* Looks at all other CPUs, those after this one first, and stores up to AT_A_TIME that were left.
+/* Reads all other CPUs, those after this one first, and stores up to AT_A_TIME abandoned ones.
  * Returns the number of CPUs with arrays. */
 static unsigned look(const struct prudence_cache *cache, struct cpu_cache *left[AT_A_TIME])
 {
@@ -64,7 +64,7 @@ static unsigned look(const struct prudence_cache *cache, struct cpu_cache *left[
     return used;
 }
 
-/* Empties a CPU that was left, and returns the size of its caches. */
+/* Empties an abandoned CPU, and returns the size of its caches. */
 static unsigned take_place_of(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     struct slab_node *node = node_here(cache),

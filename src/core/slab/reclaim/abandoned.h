@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* CPUs that threads have left give their place to those where the threads are now. */
+/* CPUs that threads no longer use give their place to those where the threads are now. */
 #ifndef SLAB_RECLAIM_ABANDONED_H
 #define SLAB_RECLAIM_ABANDONED_H
 

@@ -51,7 +51,7 @@ COLD bool budget_start(void)
     return slab_budgets != NULL;
 }
 
-/* Called when no cache is left. */
+/* Called when no cache remains. */
 void budget_stop(void)
 {
     if (slab_budgets)

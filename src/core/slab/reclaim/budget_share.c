@@ -10,7 +10,7 @@
  * while.
  *
  * The count of visitors holds the victim (all_caches.c), so the list's lock is held only for the
- * looks, and only tried. A thread on that CPU owns the victim's caches for a batch of objects at a
+ * checks, and only tried. A thread on that CPU owns the victim's caches for a batch of objects at a
  * time, so this needs no membarrier.
  */
 #include "slab/reclaim/budget_share.h"
@@ -22,7 +22,7 @@
 #include "slab/reclaim/drain.h"
 
 #define ASKED      8   /* caches in use on that CPU; the least used for its bytes shrinks */
-#define LOOKS      64  /* most caches of the list to look at */
+#define LOOKS      64  /* most caches of the list to read */
 #define WORTH      2   /* factor by which the asker's hits for a byte exceed the victim's */
 #define REMEMBERED 16  /* least wishes before hits are halved */
 #define PAUSE_MAX  255 /* growths in a row that are not made, without asking */

@@ -2,7 +2,7 @@
 /*
  * Which limit of deferred bytes is in force (ADR 141).
  *
- * latent_limit holds beside a reader that blocks or stays. While the reader in the way merely waits
+ * latent_limit holds with a reader that blocks or stays. While the blocking reader merely waits
  * for a CPU, as with more threads than CPUs, holding writers back gains little, so the limit in
  * force rises, in steps, up to latent_ceiling. It follows the readers (ceiling_follow): a thread
  * that found no room asks how they fare. One that stays ends the rise at once, and
@@ -34,7 +34,7 @@ static bool limit_is_default READ_MOSTLY = true;
 
 static uint64_t risen_at_ended; /* grace periods that had ended at the last rise */
 static uint64_t risen_at, step; /* ns, and bytes, of the last rise */
-static uint32_t state_seen;     /* enum gp_reader_state, at the last look */
+static uint32_t state_seen;     /* enum gp_reader_state, at the last check */
 uint64_t ceiling_rises;
 uint64_t ceiling_risen;
 
@@ -82,7 +82,7 @@ uint64_t ceiling_in_force(void)
     return limit;
 }
 
-/* Returns whether a look at the readers may raise the limit in force, or end a rise. */
+/* Returns whether a check of the readers may raise the limit in force, or end a rise. */
 bool ceiling_may_rise(void)
 {
     return ceiling_most() > load_relaxed(&slab_latent_limit) || load_relaxed(&ceiling_risen) ||
@@ -90,7 +90,7 @@ bool ceiling_may_rise(void)
 }
 
 /* Returns the bytes of the next step. The last one was used up since; it should have lasted for
- * STEP_NS, so that looks are as rare with fast writers as with slow ones. */
+ * STEP_NS, so that checks are as rare with fast writers as with slow ones. */
 static uint64_t next_step(uint64_t now, uint64_t limit)
 {
     uint64_t least = max_size(limit / STEP_PART, 1);
@@ -103,8 +103,8 @@ static uint64_t next_step(uint64_t now, uint64_t limit)
 }
 
 /*
- * Called by a thread that found the limit in force full, with nothing held, and how the readers in
- * the way fare. Returns whether the limit rose. Of several threads that found the same limit, one
+ * Called by a thread that found the limit in force full, with nothing held, and how the blocking
+ * readers fare. Returns whether the limit rose. Of several threads that found the same limit, one
  * raises it.
  */
 bool ceiling_follow(enum gp_reader_state state)
@@ -168,18 +168,18 @@ bool ceiling_check(void)
     return false;
 }
 
-/* ------------------------------------------------------------------------------------- telling */
+/* ------------------------------------------------------------------------------------- messages */
 
 /* Returns why the limit in force is what it is, for a dump. */
 const char *ceiling_why(void)
 {
     static const char *const why[] = {
-        [GP_READER_NONE] = "no reader was in the way",
-        [GP_READER_LACKS_CPU] = "readers in the way wait for a CPU",
-        [GP_READER_NEW] = "the reader in the way has not been there for long",
+        [GP_READER_NONE] = "no reader was blocking",
+        [GP_READER_LACKS_CPU] = "blocking readers wait for a CPU",
+        [GP_READER_NEW] = "the blocking reader has not been there for long",
         [GP_READER_UNKNOWN] =
             "the system or the domain does not say whether readers wait for a CPU",
-        [GP_READER_STAYS] = "the reader in the way is blocked, or stays",
+        [GP_READER_STAYS] = "the blocking reader sleeps, or stays",
     };
 
     if (ceiling_in_force() > load_relaxed(&slab_latent_limit))

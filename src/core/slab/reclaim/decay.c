@@ -9,7 +9,7 @@
  * does a bounded part, one thread at a time, and other threads do not wait.
  *
  * Objects also keep memory from other caches. So when the process's caches have got GROWN_BYTES of
- * new slabs since the last round, an early round begins (ADR 169). It looks only at the caches of
+ * new slabs since the last round, an early round begins (ADR 169). It checks only the caches of
  * the CPUs on which threads work for it, so that it needs no system call.
  *
  * In a kernel, taking from another CPU interrupts it (OS_REMOTE_IS_QUICK is false), so a round
@@ -115,7 +115,7 @@ static bool decay_nodes(struct prudence_cache *cache, unsigned *moves)
     return true;
 }
 
-/* Does the turn of an early round, on this CPU. What is left on the CPU of a thread that began the
+/* Does the turn of an early round, on this CPU. The rest on the CPU of a thread that began the
  * turn stays, because it would take a system call for each move. */
 static bool decay_cache_here(struct prudence_cache *cache, unsigned *moves)
 {
@@ -261,8 +261,8 @@ static void note_all(unsigned cpu)
     }
 }
 
-/* Looks at a CPU. Returns true if a cache has kept objects there in vain, for decay_pass() to take;
- * until then, looks compare with the earlier state. */
+/* Reads a CPU. Returns true if a cache has kept objects there without use, for decay_pass() to
+ * take; until then, checks compare with the earlier state. */
 bool decay_is_wanted_on(unsigned cpu)
 {
     bool wanted;
@@ -275,7 +275,7 @@ bool decay_is_wanted_on(unsigned cpu)
     return wanted;
 }
 
-/* Moves objects that a CPU has kept in vain, of all caches, to the nodes, at most `moves` at a
+/* Moves objects that a CPU has kept without use, of all caches, to the nodes, at most `moves` at a
  * time. The caller runs on that CPU; otherwise a kernel takes nothing. Returns whether there is
  * more. The caller ends with decay_pass_end(). */
 bool decay_pass(struct decay_pass *pass, unsigned moves)

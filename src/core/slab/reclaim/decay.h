@@ -18,7 +18,7 @@ bool decay_some(unsigned caches, unsigned moves);
 void decay_part(void);
 void decay_drive(void);
 void decay_note_growth(size_t bytes);
-/* State of a look at a CPU's caches. Begins as {.place.cpu = CPU} when decay_is_wanted_on() says
+/* State of a check of a CPU's caches. Begins as {.place.cpu = CPU} when decay_is_wanted_on() says
  * so. */
 struct decay_pass {
     struct prudence_cache *cache; /* the cache whose turn is now, held; or NULL */

@@ -4,8 +4,8 @@
  *
  * A node keeps the free slabs that were in use within the last one or two windows of decay, because
  * it will want them again. When another slab cache grows in that time, some of them go to the page
- * source first, whatever that has. Only there they serve every size, join free pages beside them to
- * longer runs, and no longer count as used (working_set.c). Otherwise a program that builds up
+ * source first, whatever that has. Only there they serve every size, join free pages next to them
+ * to longer runs, and no longer count as used (working_set.c). Otherwise a program that builds up
  * objects of one kind, ends them, and builds up another kind would have both in memory.
  *
  * `keep` bytes stay, because a slab that is remade costs about a microsecond. They are few, since
@@ -29,13 +29,13 @@
 #define KEEP_MOST   ((uint64_t)4 << 20)
 #define EARLY_BYTES ((size_t)1 << 20)   /* taken at a time, so that a visit is worth it */
 #define WORTH_BYTES ((size_t)256 << 10) /* a cache that has less is skipped */
-#define LOOKS       64                  /* caches to look at */
+#define LOOKS       64                  /* caches to read */
 
-/* Free bytes of the process that are left alone, and the bytes that were ever taken. Atomic. The
+/* Free bytes of the process that are not touched, and the bytes that were ever taken. Atomic. The
  * first is a hint: one of two changes at the same time may be lost. */
 static uint64_t keep = KEEP_LEAST, taken_ever;
 
-/* The cache to look at next, or NULL for the first; under slab_caches_lock. */
+/* The cache to read next, or NULL for the first; under slab_caches_lock. */
 static struct list *at;
 
 /* Called under slab_caches_lock before a cache leaves the list. */

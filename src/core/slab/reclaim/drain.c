@@ -325,7 +325,7 @@ void drain_all_caches(void)
 }
 
 /* Drains one CPU after the other, skipping CPUs that must not be disturbed, and shrinks nodes,
- * until `wanted` bytes have gone or nothing is left. */
+ * until `wanted` bytes have gone or nothing remains. */
 size_t drain_cpus(struct prudence_cache *cache, size_t wanted)
 {
     size_t bytes = 0;
@@ -404,13 +404,13 @@ void drain_dead_cpu(unsigned cpu)
     os_lock_release(&slab_caches_lock);
 }
 
-/* Takes a batch of any objects, or the arrays if no object is left. */
+/* Takes a batch of any objects, or the arrays if no object remains. */
 static void take_all(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
     struct haul *haul = data;
 
-    haul->taken = 0; /* another thread may have emptied the caches meanwhile */
+    haul->taken = 0; /* another thread may have emptied the caches in between */
     haul->latent = false;
     take_safe_or_free(line, data);
     if (!haul->taken && latent_cache_count(cpu)) {
@@ -421,8 +421,8 @@ static void take_all(struct os_percpu_line *line, void *data)
         take_arrays(line, data);
 }
 
-/* Empties a CPU that threads have left, and frees its arrays. Gives up if another thread owns the
- * caches, or threads that have come back bring more than it held. Each visit does all it can,
+/* Empties a CPU that threads no longer use, and frees its arrays. Gives up if another thread owns
+ * the caches, or threads that have come back bring more than it held. Each visit does all it can,
  * because it costs a system call. */
 void drain_left(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
@@ -449,9 +449,9 @@ void drain_left(struct prudence_cache *cache, struct cpu_cache *cpu)
 
 /*
  * Drains strays, which are objects on CPUs that have gone quiet. Called when demand would grow the
- * cache, and in a kernel by periodic work. Looks at most every QUIET_NS, and drains CPUs, including
- * the caller's own, on which nothing has moved since the last look. So objects on a quiet CPU are
- * back within two looks. Returns whether any moved.
+ * cache, and in a kernel by periodic work. Checks at most every QUIET_NS, and drains CPUs,
+ * including the caller's own, on which nothing has moved since the last check. So objects on a
+ * quiet CPU are back within two checks. Returns whether any moved.
  */
 bool drain_quiet_cpus(struct prudence_cache *cache)
 {
@@ -485,7 +485,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 #define UNWANTED_LEAST ((size_t)64 << 10)
 
 /*
- * Returns whether a CPU is at rest: one refill would serve all moves since the last look. The
+ * Returns whether a CPU is at rest: one refill would serve all moves since the last check. The
  * objects there came from many slabs, and each keeps a slab from going back, but a refill takes
  * from few (ADR 101). A CPU is not at rest if it `had` no more than such a CPU keeps in use, which
  * is a refill's objects and as many latent ones.
@@ -496,9 +496,9 @@ static bool is_at_rest(uint64_t had, uint64_t moved)
 }
 
 /*
- * Finds the objects that a CPU has kept in vain since the last look. N pops reach at most N objects
- * deep into the object cache, so deeper objects were not wanted. If nothing has moved, or the CPU
- * is at rest, all are unwanted.
+ * Finds the objects that a CPU has kept without use since the last check. N pops reach at most N
+ * objects deep into the object cache, so deeper objects were not wanted. If nothing has moved, or
+ * the CPU is at rest, all are unwanted.
  */
 static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                         struct drain_place *place)
@@ -526,14 +526,14 @@ static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *
     return place->unwanted || (place->ring && latent_cache_count(cpu));
 }
 
-/* Returns whether a CPU keeps arrays in vain. In a process, budget_share.c and abandoned.c know
+/* Returns whether a CPU keeps arrays without use. In a process, budget_share.c and abandoned.c know
  * that better. */
 static bool has_unused_arrays(const struct cpu_cache *cpu, const struct drain_place *place)
 {
     return !OS_REMOTE_IS_QUICK && place->unused && held_by(cpu) == 0;
 }
 
-/* Note the state that the next look compares with. */
+/* Note the state that the next check compares with. */
 static void note_ring(struct cpu_cache *cpu)
 {
     store_relaxed(&cpu->decay_tail, load_relaxed(&cpu->line.ring_tail));
@@ -568,7 +568,7 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
 
 /*
  * Moves unwanted objects of the CPU at *place to the nodes, and in a kernel frees arrays that were
- * not used since the last look and are empty. Each of *moves takes a batch at most.
+ * not used since the last check and are empty. Each of *moves takes a batch at most.
  * Returns false if the moves are used up; the next call goes on. Called by one thread at a time for
  * each CPU.
  */
@@ -607,7 +607,7 @@ bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, uns
     return true;
 }
 
-/* Returns whether the CPU has kept anything in vain; takes nothing. */
+/* Returns whether the CPU has kept anything without use; takes nothing. */
 bool drain_is_wanted(const struct prudence_cache *cache, unsigned cpu_number)
 {
     const struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
@@ -619,7 +619,7 @@ bool drain_is_wanted(const struct prudence_cache *cache, unsigned cpu_number)
     return has_unwanted(cpu, &place) || has_unused_arrays(cpu, &place);
 }
 
-/* Notes a look at a CPU that has kept nothing in vain. */
+/* Notes a check of a CPU that has kept nothing without use. */
 void drain_note(struct prudence_cache *cache, unsigned cpu_number)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);

@@ -26,9 +26,9 @@ bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned
 struct drain_place {
     unsigned cpu;
     unsigned unwanted; /* objects of that CPU still to be taken */
-    bool looked;       /* whether that CPU has been looked at */
+    bool looked;       /* whether that CPU has been read */
     bool ring;         /* whether to take safe objects of the ring */
-    bool unused;       /* nothing has moved there since the last look */
+    bool unused;       /* nothing has moved there since the last check */
     uint64_t left;     /* bytes that stay in object caches */
 };
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);

@@ -82,7 +82,7 @@ static void visit_ring(struct cpu_cache *cpu, struct ring_haul *haul,
     }
 }
 
-/* Moves objects, or only safe ones, to slabs, until there are none or all have left the ring.
+/* Moves objects, or only safe ones, to slabs, until there are none or all are out of the ring.
  * Returns whether all have. */
 static bool drain_by(bool safe, struct prudence_cache *cache, unsigned cpu_number, uint64_t tail)
 {

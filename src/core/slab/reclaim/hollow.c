@@ -7,11 +7,11 @@
  *
  * A thread moves slabs that have some to SLAB_AWAY under the node's lock, purges their pages
  * without the lock, and moves the slabs back. No thread allocates from a slab that is away, and
- * nothing else writes to free objects, so the pages stay hollow. Meanwhile other threads may free
- * the other objects and put them into the latent slab; a slab that is away stays there, even if all
- * of it becomes free.
+ * nothing else writes to free objects, so the pages stay hollow. At the same time other threads may
+ * free the other objects and put them into the latent slab; a slab that is away stays there, even
+ * if all of it becomes free.
  *
- * What is kept in free objects must not go. So type-safe and constructed ones are left out, and
+ * What is kept in free objects must not go. So type-safe and constructed ones are skipped, and
  * those of slabs with extensions. Slabs of a window stay as well, because inlined code knows their
  * places, and slabs with latent objects, which will soon change.
  *
@@ -41,8 +41,8 @@ struct range {
 
 /* Slabs that a thread has away, and the ranges of pages to purge. */
 struct hollow {
-    const struct slab *first; /* of the node, to which a look comes back; never dereferenced */
-    unsigned left;            /* slabs to look at if `first` has left the list */
+    const struct slab *first; /* of the node, to which a check comes back; never dereferenced */
+    unsigned left;            /* slabs to read if `first` is no longer on the list */
     struct slab *slabs[SLABS_AT_ONCE];
     struct range ranges[RANGES_MAX];
     unsigned slab_count, range_count;
@@ -95,8 +95,8 @@ static bool take_away(struct slab_node *node, struct hollow *hollow, struct slab
     return true;
 }
 
-/* Looks at partial slabs, from the end of the list on. Those that stay go to its head, so the next
- * look finds others. Returns false if all have been looked at. */
+/* Reads partial slabs, from the end of the list on. Those that stay go to its head, so the next
+ * check finds others. Returns false if all have been read. */
 static bool send_away(struct slab_node *node, struct hollow *hollow)
 {
     struct list *partial = &node->lists[SLAB_PARTIAL], *item = partial->previous;
@@ -134,7 +134,7 @@ static bool purge_ranges(const struct hollow *hollow, size_t *bytes)
 }
 
 /* Purges pages of the slabs that are away, and returns these to their lists. Releases the node's
- * lock meanwhile. */
+ * lock for that time. */
 static bool purge_and_return(struct slab_node *node, const struct hollow *hollow, size_t *bytes)
 {
     bool purged;
@@ -192,12 +192,12 @@ size_t hollow_purge(void)
 
 /* ---------------------------------------------------------------------------------------- decay */
 
-#define LOOKS_LEAST     128 /* slabs that a round of decay looks at on a node, at least ... */
+#define LOOKS_LEAST     128 /* slabs that a round of decay reads on a node, at least ... */
 #define LOOKS_SHIFT     3   /* ... and this part of all */
 #define RANGES_OF_DECAY 16  /* in a visit: some 30 us */
 #define PAUSE_MOST      64
 
-/* Begins a round on the node. Returns how many slabs to look at. */
+/* Begins a round on the node. Returns how many slabs to read. */
 static unsigned round_looks(struct slab_node *node)
 {
     unsigned made = node->hollow_made, regret = node->hollow_regret;
@@ -210,7 +210,7 @@ static unsigned round_looks(struct slab_node *node)
     return (unsigned)max_size(LOOKS_LEAST, node->slabs >> LOOKS_SHIFT);
 }
 
-/* Looks at up to *looks partial slabs, from where the last look ended. The first look marks a slab
+/* Reads up to *looks partial slabs, from where the last check ended. The first check marks a slab
  * idle. Sets *found if there was one to mark or to purge. */
 static void send_idle_away(struct slab_node *node, struct hollow *hollow, unsigned *looks,
                            bool *found)

@@ -10,7 +10,7 @@ struct slab_node;
 
 /* Where a round of decay is in a cache; 0 at first. */
 struct hollow_place {
-    unsigned node, looks; /* slabs to look at in this round */
+    unsigned node, looks; /* slabs to read in this round */
     bool begun, found;
 };
 

@@ -32,7 +32,7 @@
 #define AHEAD_PART 8
 
 struct account {
-    int64_t credit; /* bytes in `total` that nobody uses */
+    int64_t credit; /* bytes in `total` that no thread uses */
     int64_t ahead;  /* bytes that rings of this CPU reserved ahead at their last visits */
     int64_t quota;  /* bytes that one ring may reserve ahead */
     /* bytes of batches closed since this CPU last requested a grace period; a hint */
@@ -73,7 +73,7 @@ COLD bool limit_start(void)
     return accounts != NULL;
 }
 
-/* Called when no cache is left. */
+/* Called when no cache remains. */
 void limit_stop(void)
 {
     if (accounts)
@@ -253,7 +253,7 @@ void limit_due_clear(unsigned cpu)
     store_relaxed(&accounts[cpu].due, (uint64_t)0);
 }
 
-/* ------------------------------------------------------------------------------------ looking */
+/* ------------------------------------------------------------------------------------ names */
 
 static bool fits_under(int64_t limit, size_t bytes, bool idle)
 {
@@ -313,8 +313,8 @@ uint64_t limit_used_peak(void)
 
 /* -------------------------------------------------------------------------------------- fork */
 
-/* Runs in the child, before it adds all latent bytes again, named ones too. Only credits are
- * left. */
+/* Runs in the child, before it adds all latent bytes again, named ones too. Only credits
+ * remain. */
 void limit_clear(void)
 {
     total.bytes = 0;

@@ -5,15 +5,15 @@
  * their slabs as free. The others go to their latent slabs, and wait on.
  *
  * When all latent objects of a node were polled, those that are named leave the account of latent
- * bytes (latent_slab.c), and later polls of the node count them anew. So what is left out never
+ * bytes (latent_slab.c), and later polls of the node count them anew. So what is skipped never
  * exceeds what readers named at one time.
  *
  * A batch is detached first, from a CPU's ring or from latent slabs, and belongs to the thread that
- * polls it, which owns no line and holds no node's lock. Meanwhile a slab counts the objects as
+ * polls it, which owns no line and holds no node's lock. In that time a slab counts the objects as
  * live, and the account of latent bytes still covers them. Fork waits for threads that carry a
  * batch.
  *
- * Each call looks at the objects that were there when it began, once.
+ * Each call reads the objects that were there when it began, once.
  */
 #include "slab/reclaim/poll_objects.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Polls single latent objects of caches whose domain tells of them (CACHE_POLLS_OBJECTS). */
+/* Polls single latent objects of caches whose domain reports them (CACHE_POLLS_OBJECTS). */
 #ifndef SLAB_RECLAIM_POLL_OBJECTS_H
 #define SLAB_RECLAIM_POLL_OBJECTS_H
 

@@ -21,15 +21,15 @@
 #define THROTTLE_PAUSE_MIN_NS 20000
 #define THROTTLE_PAUSE_MAX_NS 1000000 /* at first; later a 64th of the time waited */
 #define THROTTLE_LOOK_NS      10000000
-#define THROTTLE_SLEEP_NS     50000000 /* least time until a sleeping thread looks by itself */
-#define THROTTLE_TURN_NS      4000000  /* between two looks of all sleeping threads */
+#define THROTTLE_SLEEP_NS     50000000 /* least time until a sleeping thread checks by itself */
+#define THROTTLE_TURN_NS      4000000  /* between two checks of all sleeping threads */
 
 /* State shared by the threads that are held back. */
-static uint32_t throttle_looking; /* a thread is looking; compare-and-swap */
+static uint32_t throttle_looking; /* a thread is checking; compare-and-swap */
 static uint32_t looking_everywhere;
 static uint32_t looks_that_helped;  /* the others sleep on this word */
 static uint32_t sleepers;           /* number of sleeping threads */
-static uint64_t throttle_looked_at; /* ns; the last look at all CPUs */
+static uint64_t throttle_looked_at; /* ns; the last check of all CPUs */
 
 static void drain_safe(struct prudence_cache *cache)
 {
@@ -56,9 +56,9 @@ void throttle_take_back_here(void)
 }
 
 /*
- * Returns whether a look at all CPUs and caches is worth it. The thread whose turn it is looks if
- * the objects that it closed last time are safe by now, or if this is its first look and no reader
- * is in the way. Also, one thread looks every THROTTLE_LOOK_NS, because other domains may have made
+ * Returns whether a check of all CPUs and caches is worth it. The thread whose turn it is checks if
+ * the objects that it closed last time are safe by now, or if this is its first check and no reader
+ * is blocking. Also, one thread checks every THROTTLE_LOOK_NS, because other domains may have made
  * progress.
  */
 static bool is_worth_a_look(const struct prudence_cache *cache, const struct throttle *throttle)
@@ -71,7 +71,7 @@ static bool is_worth_a_look(const struct prudence_cache *cache, const struct thr
 
 /* Closes the batches of all CPUs, and drives grace periods of all domains, which disturbs other
  * CPUs. One thread does this at a time, because it holds the lock of the list of caches, and may
- * lose its CPU meanwhile. */
+ * lose its CPU in that time. */
 static void drain_everywhere(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     uint32_t nobody = 0;
@@ -114,7 +114,7 @@ static bool drain_for_room(struct prudence_cache *cache, size_t bytes, struct th
     return limit_fits(bytes, false);
 }
 
-/* Has the limit in force follow the readers in the way. Returns whether there is room then. */
+/* Has the limit in force follow the blocking readers. Returns whether there is room then. */
 static bool rise_for_room(size_t bytes)
 {
     return ceiling_may_rise() && ceiling_follow(wait_reader_state()) && limit_fits(bytes, false);
@@ -137,7 +137,7 @@ static void nap(struct throttle *throttle)
     os_sleep_ns(throttle->pause);
 }
 
-/* Returns the time that a thread sleeps until it looks by itself. The more threads sleep, the
+/* Returns the time that a thread sleeps until it checks by itself. The more threads sleep, the
  * longer, but the thread wakes when it has waited for wait_max. */
 static uint64_t sleep_most(const struct throttle *throttle, unsigned all)
 {
@@ -164,10 +164,10 @@ static void wake_some(unsigned count)
 }
 
 /*
- * Looks for room, and naps if there is none. One thread at a time looks, and wakes the others if
- * there is room, because many would disturb each other's CPUs, and the readers, to find the same.
- * But the looking thread may have lost its CPU, so a thread that slept without success looks as
- * well.
+ * Searches for room, and naps if there is none. One thread at a time checks, and wakes the others
+ * if there is room, because many would disturb each other's CPUs, and the readers, to find the
+ * same. But the checking thread may have lost its CPU, so a thread that slept without success
+ * checks as well.
  */
 static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
@@ -196,7 +196,7 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
     return fits;
 }
 
-/* Returns false if the wait was in vain. */
+/* Returns false if the wait was without success. */
 static bool wait_for_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     do {
@@ -207,7 +207,7 @@ static bool wait_for_room(struct prudence_cache *cache, size_t bytes, struct thr
                 wake_all();
             return false;
         }
-    } while (wait_is_worth_it()); /* or another thread has waited in vain since */
+    } while (wait_is_worth_it()); /* or another thread has waited without success since */
     return false;
 }
 
@@ -234,7 +234,7 @@ bool throttle_make_room(struct prudence_cache *cache, size_t bytes, struct throt
 
 /* Waits for a grace period of *cookie, after which all objects of closed batches are safe, or safe
  * unless a reader names them (CACHE_POLLS_OBJECTS). Returns false if the caller may not wait, or
- * waited in vain. */
+ * waited without success. */
 bool throttle_until_safe(struct prudence_cache *cache, gp_cookie *cookie)
 {
     struct prudence_domain *domain = cache->domain;

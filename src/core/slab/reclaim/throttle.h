@@ -13,8 +13,8 @@ bool throttle_growth(struct prudence_cache *cache, os_alloc_flags flags);
 struct throttle {   /* state of a thread that is held back */
     uint64_t began; /* ns; 0 before the first wait */
     uint64_t pause; /* ns; length of the last nap */
-    bool has_turn;  /* this thread looks for safe objects while the others sleep */
-    bool slept;     /* slept while another thread looked */
+    bool has_turn;  /* this thread searches for safe objects while the others sleep */
+    bool slept;     /* slept while another thread checked */
     bool looked;    /* closed batches of all CPUs, safe by `cookie` */
     gp_cookie cookie;
 };

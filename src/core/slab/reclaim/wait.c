@@ -3,8 +3,9 @@
  * Waits for grace periods, of all domains that caches name.
  *
  * Implicit waits (ADR 6): a caller may hold a lock that a reader wants inside its section. So each
- * wait is bounded, and after one was in vain no thread waits again until that reader has left. No
- * wait starts inside a read-side critical section, or with the lock of the list of caches held.
+ * wait is bounded, and after one was without success no thread waits again until that reader has
+ * ended. No wait starts inside a read-side critical section, or with the lock of the list of caches
+ * held.
  */
 #include "slab/reclaim/wait.h"
 
@@ -57,13 +58,14 @@ bool wait_is_allowed(void)
     return wait_is_worth_it() && gp_may_wait();
 }
 
-/* Returns whether a wait that has begun may go on, because no thread has waited in vain since. */
+/* Returns whether a wait that has begun may go on, because no thread has waited without success
+ * since. */
 bool wait_is_worth_it(void)
 {
     return for_all_domains(gp_worth_waiting);
 }
 
-/* Returns how the readers in the way fare: of all domains, the answer that speaks most against
+/* Returns how the blocking readers fare: of all domains, the answer that speaks most against
  * letting more wait, because garbage of any domain may fill the limit. */
 enum gp_reader_state wait_reader_state(void)
 {
@@ -90,7 +92,7 @@ static bool note_expired_in(struct prudence_domain *domain)
 }
 
 /*
- * Returns whether a section has been in the way for wait_max. A caller may hold a lock that a
+ * Returns whether a section has been blocking for wait_max. A caller may hold a lock that a
  * reader wants inside a section, which then stays. So no section is waited for longer, except one
  * whose thread has no CPU to leave with. Sections that end want no such lock, and are waited for
  * however many there are: with more threads than CPUs, each reader in turn stays until it has a CPU
@@ -121,8 +123,8 @@ bool wait_has_outlasted(uint64_t began)
     return age >= max && (age >= WAITS_IN_A_ROW * max || a_section_stays(began));
 }
 
-/* Ends a wait that was in vain. Returns true if a section stays, and then no other thread waits for
- * it either. If false, other threads took the room first, again and again. */
+/* Ends a wait that was without success. Returns true if a section stays, and then no other thread
+ * waits for it either. If false, other threads took the room first, again and again. */
 bool wait_give_up(uint64_t began)
 {
     bool stays = a_section_stays(began);
@@ -133,8 +135,8 @@ bool wait_give_up(uint64_t began)
     return stays;
 }
 
-/* Returns false if the wait was in vain. In a domain whose readers name objects, a poll of each
- * comes next: no wait is for a name. */
+/* Returns false if the wait was without success. In a domain whose readers name objects, a poll of
+ * each comes next: no wait is for a name. */
 bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began)
 {
     uint64_t deadline = began + load_relaxed(&slab_wait_max);

@@ -2,8 +2,8 @@
 /*
  * The functions of liburcu's own <urcu-pointer.h>. Objects that were compiled with that header and
  * without _LGPL_SOURCE call them; our headers inline the same. They are a library of their own,
- * libprudence-urcu, because libprudence may stand beside liburcu in a process, and there each name
- * must be liburcu's. No function has state, takes a lock or waits.
+ * libprudence-urcu, because libprudence may be loaded with liburcu in a process, and there each
+ * name must be liburcu's. No function has state, takes a lock or waits.
  */
 #include <prudence/urcu-compat.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the crate of Rust keeps until readers have left (rust/prudence/src/garbage): a lane with one bag, the gate of the threads that
+//! What the crate of Rust keeps until readers have ended (rust/prudence/src/garbage): a lane with one bag, the gate of the threads that
 //! move bags on, and the word that says whether owned guards exist.
 
 use loom::cell::UnsafeCell;
@@ -13,8 +13,8 @@ pub struct Rules {
     pub take: Ordering,
     pub tells: bool,       // a thread that finds the gate held counts an event, and tries again
     pub looks_again: bool, // the holder compares events after it has let the gate go
-    pub tell_fence: bool,  // between telling of an owned guard and its first load
-    pub look_fence: bool,  // between unlinking and looking for owned guards
+    pub tell_fence: bool,  // between the notice of an owned guard and its first load
+    pub look_fence: bool,  // between unlinking and searching for owned guards
 }
 
 pub const RULES: Rules = Rules {
@@ -69,7 +69,7 @@ impl Lane {
     }
 }
 
-/// Two threads add two entries and one to a lane, beside one that closes it.
+/// Two threads add two entries and one to a lane, while another one closes it.
 pub fn lane(rules: Rules) {
     let lane = Arc::new(Lane {
         rules,
@@ -146,7 +146,7 @@ impl Gate {
     }
 }
 
-/// A thread closes a bag and looks, beside a reader that leaves and looks.
+/// A thread closes a bag and checks, while a reader leaves and checks.
 pub fn gate(rules: Rules) {
     let gate = Arc::new(Gate {
         rules,
@@ -183,7 +183,7 @@ struct World {
 unsafe impl Sync for World {}
 unsafe impl Send for World {}
 
-/// Collector::retire() of memory that needs no reclaimer, beside the first owned guard.
+/// Collector::retire() of memory that needs no reclaimer, during the first owned guard.
 pub fn owned(rules: Rules) {
     let world = Arc::new(World {
         place: AtomicUsize::new(1),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Lines without sequences (src/core/os/posix/bias.c): a thread that holds a number steps into its line by a store in its own
-//! record and no fence; another claims the line's owner word by compare-and-swap and then looks who holds the number.
+//! record and no fence; another claims the line's owner word by compare-and-swap and then checks who holds the number.
 //!
-//! loom knows sequential consistency of fences only, so the claim and the look that follows (both SeqCst in the source) have a
+//! loom knows sequential consistency of fences only, so the claim and the check that follows (both SeqCst in the source) have a
 //! fence between them here. On AArch64 they are casal (or ldaxr, stlxr) and ldar, which are performed in this order, too.
 
 use crate::machine::{Caller, Cpu, Place};
@@ -13,8 +13,8 @@ use loom::thread;
 
 #[derive(Clone, Copy)]
 pub struct Rules {
-    pub begin_fence: bool, // after a thread became the holder, before it looks whether the line is claimed
-    pub claim_fence: bool, // between the claim and the look at the number
+    pub begin_fence: bool, // after a thread became the holder, before it checks whether the line is claimed
+    pub claim_fence: bool, // between the claim and the check of the number
     pub barrier: bool,     // membarrier
     pub owner_test: Ordering,
     pub leave: Ordering,
@@ -94,7 +94,7 @@ impl World {
         self.inside[me - FIRST].load(self.rules.look) == 0
     }
 
-    /// os_percpu_claim(), then bias_is_out(). Before FIRST nobody held the number.
+    /// os_percpu_claim(), then bias_is_out(). Before FIRST no thread held the number.
     fn claim(&self, membarrier: &mut Caller) {
         if self.owner.compare_exchange(0, 9, SeqCst, Acquire).is_err() {
             return;
@@ -120,7 +120,8 @@ impl World {
     }
 }
 
-/// The number was shared. A thread becomes the holder and steps in, beside one that claims the line.
+/// The number was shared. A thread becomes the holder and steps in, while another one claims the
+/// line.
 pub fn begins(rules: Rules, plan: &[Place]) {
     let world = World::new(rules, SHARED);
     let (mut cpu, mut callers) = Cpu::new(plan, POINTS);
@@ -140,7 +141,7 @@ pub fn begins(rules: Rules, plan: &[Place]) {
     first.join().unwrap();
 }
 
-/// The holder steps in beside a thread that claims the line.
+/// The holder steps in while a thread claims the line.
 pub fn held(rules: Rules, plan: &[Place]) {
     let world = World::new(rules, FIRST);
     let (mut cpu, mut callers) = Cpu::new(plan, POINTS);
@@ -157,7 +158,7 @@ pub fn held(rules: Rules, plan: &[Place]) {
     first.join().unwrap();
 }
 
-/// The holder steps in beside a thread that takes the number, and steps in if the holder was not inside.
+/// The holder steps in while a thread takes the number, and steps in if the holder was not inside.
 pub fn taken(rules: Rules, plan: &[Place]) {
     let world = World::new(rules, FIRST);
     let (mut cpu, mut callers) = Cpu::new(plan, POINTS);

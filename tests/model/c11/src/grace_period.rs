@@ -2,15 +2,16 @@
 //! The grace period protocol of src/core/gp/user/drive.c, mode.c and <prudence/rcu.h>, order by order.
 //!
 //! `p` is 1 while the object can be found, `cookie` 0 until it has one. The object is a cell whose
-//! every access loom checks: a reader's look that is not ordered before the free is a race, and a
-//! look after it finds what is freed.
+//! every access loom checks: a reader's check that is not ordered before the free is a race, and a
+//! check after it finds a freed object.
 //!
 //! C11 gives less than the processors do in one pattern: a thread fences and then reads an old value;
-//! that it did is not ordered before what a reader does that acquires the next value, from a third
-//! thread. Where a store reaches all others at once (x86-64, aarch64) it is. It happens twice: a closer
-//! reads the sequence, a driver the mode. `Reads::Plain` is the program as C11 has it; `Reads::AtOnce`
-//! reads by a read-modify-write, which is what such a machine makes of fence and load: no newer value
-//! is there at the moment of the read (and writes that value by one: it comes after the read).
+//! that it did is not ordered before the work of a reader that acquires the next value, from a
+//! third thread. Where a store reaches all others at once (x86-64, aarch64) it is. It happens
+//! twice: a closer reads the sequence, a driver the mode. `Reads::Plain` is the program as C11 has
+//! it; `Reads::AtOnce` reads by a read-modify-write, which is what such a machine makes of fence
+//! and load: no newer value is there at the moment of the read (and writes that value by one: it
+//! comes after the read).
 
 use crate::machine::{Caller, Cpu, Place};
 use loom::cell::UnsafeCell;
@@ -37,7 +38,7 @@ pub struct Rules {
     pub exit: Ordering,
     pub barrier: bool,
     pub goal_after_barrier: bool,
-    pub goal_old: bool,            // what was read before the grace period was started
+    pub goal_old: bool,            // the goal was read before the grace period was started
     pub mode_before_goal: bool,
     pub note_early: bool,          // a barrier, for other drivers, before it was made
     pub switch_barrier: bool,
@@ -95,7 +96,7 @@ pub struct Cast {
     pub drivers: usize,   // A, B: each makes at most one barrier
     pub flip: Flip,       // to fenced: by driver A, before it drives; to free: by another thread
     pub starter: bool,    // which, in the end, starts a grace period
-    pub at_once: bool,    // A drives by gp_try, beside a reader that registers first
+    pub at_once: bool,    // A drives by gp_try, with a reader that registers first
     pub repins: bool,     // a section moves to the newest epoch, and reads again
 }
 
@@ -106,7 +107,7 @@ pub enum Flip {
     ToFree,
 }
 
-/// What only one thread touches, or nobody changes, in a cast is left out of its programs.
+/// The programs of a cast skip words that only one thread touches, or that no thread changes.
 struct World {
     rules: Rules,
     two_drivers: bool,
@@ -168,7 +169,7 @@ impl World {
         self.object.with(|freed| assert!(!unsafe { *freed }, "freed object in use"));
     }
 
-    /// prudence_epoch_repin(), and another look. No fence, and no look at the mode.
+    /// prudence_epoch_repin(), and another check. No fence, and no load of the mode.
     fn repin(&self, cpu: &mut Cpu, before: usize, found: bool) {
         let r = &self.rules;
         cpu.point();
@@ -272,7 +273,7 @@ impl World {
         }
     }
 
-    /// gp_try: without a membarrier, if nobody is registered.
+    /// gp_try: without a membarrier, if no thread is registered.
     fn drive_at_once(&self) {
         let r = &self.rules;
         self.start();

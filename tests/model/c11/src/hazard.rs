@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Hazard pointers (src/core/gp/user/hazard*.c, <prudence/hazard.h>): a reader names the object and looks at its link again; a
-//! thread that was given the object after its unlink makes a barrier, looks at the name, and frees what nobody names.
+//! Hazard pointers (src/core/gp/user/hazard*.c, <prudence/hazard.h>): a reader names the object and reads its link again; a
+//! thread that was given the object after its unlink makes a barrier, reads the name, and frees what no hazard pointer names.
 //! The object is a cell, as in grace_period.rs. The name: 1 is the object, 0 nothing.
 
 use crate::machine::{Caller, Cpu, Place};
@@ -11,21 +11,21 @@ use loom::thread;
 
 #[derive(Clone, Copy)]
 pub struct Rules {
-    pub fenced: bool,         // readers fence, and the thread that looks only fences
+    pub fenced: bool,         // readers fence, and the thread that checks only fences
     pub reader_fence: bool,   // where readers do
     pub look_again: bool,     // at the link, after the name was written
-    pub named_late: bool,     // the name is written after the last look at the link
-    pub barrier: bool,        // before the look at names
-    pub names_first: bool,    // the look at names comes before the barrier
+    pub named_late: bool,     // the name is written after the last check of the link
+    pub barrier: bool,        // before the check of names
+    pub names_first: bool,    // the check of names comes before the barrier
     pub unlinked_late: bool,  // the object is retired before it is unlinked
     pub reset: Ordering,      // of the store that ends a protection
     pub look: Ordering,       // at names
     pub handed_over: bool,    // a second slot takes the protection over from the first
-    pub upwards: bool,        // the first slot is looked at before the second, as in a row
+    pub upwards: bool,        // the first slot is read before the second, as in a row
     pub hand_over: Ordering,  // of the store to the first slot after that to the second
-    pub from_section: bool,   // the object is found in a section, which is left after the name is written
+    pub from_section: bool,   // the object is found in a section, which ends after the name is written
     pub leaves_first: bool,   // or before
-    pub sections_last: bool,  // names are looked at before sections
+    pub sections_last: bool,  // names are read before sections
 }
 
 pub const RULES: Rules = Rules {
@@ -140,7 +140,7 @@ impl World {
         self.names[0].store(0, Release);
     }
 
-    /// The writer. Another thread may look for the object's name.
+    /// The writer. Another thread may search for the object's name.
     fn retire(&self) {
         if self.rules.unlinked_late {
             self.retired.store(1, Release);
@@ -163,7 +163,7 @@ impl World {
         if self.rules.upwards { self.names.iter().any(named) } else { self.names.iter().rev().any(named) }
     }
 
-    /// hazard_barrier(), then a look at each slot; in a set, sections come first.
+    /// hazard_barrier(), then a check of each slot; in a set, sections come first.
     fn reclaim(&self, membarrier: &mut Caller) {
         if self.retired.load(Acquire) == 0 {
             return;
@@ -183,7 +183,7 @@ impl World {
     }
 }
 
-/// One reader, the writer, and a thread that looks for names.
+/// One reader, the writer, and a thread that searches for names.
 pub fn run(rules: Rules, plan: &[Place]) {
     let world = Arc::new(World {
         rules,

@@ -94,7 +94,7 @@ impl Cpu {
     }
 }
 
-/// Every plan for so many remote fences of one thread.
+/// Every plan for this many remote fences of one thread.
 pub fn plans(fences: usize, points: usize) -> Vec<Vec<Place>> {
     let mut all = vec![vec![]];
     for turn in 0..fences {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A reader that is parked while it stays outside (src/core/gp/user/parking.c): its slot's word, its attention (1: parked), and
-//! of its chunk's summary two bits: scans look at it, and it was touched. One section beside a thread that
-//! unlinks, parks, drives and frees. Objects as in grace_period.rs.
+//! of its chunk's summary two bits: scans read it, and it was touched. One section with a thread
+//! that unlinks, parks, drives and frees. Objects as in grace_period.rs.
 
 use crate::machine::{Caller, Cpu, Place};
 use loom::cell::UnsafeCell;
@@ -11,7 +11,7 @@ use loom::thread;
 
 #[derive(Clone, Copy)]
 pub struct Rules {
-    pub parked_before: bool, // nobody parks any more
+    pub parked_before: bool, // no thread parks any more
     pub fenced: bool,        // the driver makes a fence only
     pub barrier: bool,       // the parker's
     pub wake_fence: bool,
@@ -128,7 +128,7 @@ impl World {
         if r.mark_behind_goal {
             self.mark();
         }
-        thread::yield_now(); // it looks later
+        thread::yield_now(); // it checks later
         if self.attention.load(if r.answer_acquired { Acquire } else { Relaxed }) == 0 {
             self.free_unless(if r.look_at_word { self.word.load(Acquire) } else { 0 }, goal);
         }

@@ -178,8 +178,8 @@ pub fn pop_and_remote(rules: Rules, plan: &[Place]) {
     popper.join().unwrap();
 }
 
-/// A local owner that has moved to another CPU meanwhile puts two objects there and lets go; a fast
-/// path of the CPU then pops one.
+/// A local owner that has moved to another CPU in between puts two objects there and lets go; a
+/// fast path of the CPU then pops one.
 pub fn moved_owner(rules: Rules, _plan: &[Place]) {
     let line = Arc::new(Line::new(rules, 0));
     line.owner.store(5, Relaxed); // a commit of this CPU, before the others are started

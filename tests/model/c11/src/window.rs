@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Windows (src/core/pages/window.c, docs/adr/0050): inlined code tells an object by two words that it reads without order, or by the page map.
+//! Windows (src/core/pages/window.c, docs/adr/0050): inlined code recognizes an object by two words
+//! that it reads without order, or by the page map.
 //!
 //! Places of the window are PLACE, PLACE + 1, ... Of a place with a slab the page map has an entry.
 

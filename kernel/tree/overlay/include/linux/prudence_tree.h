@@ -5,7 +5,7 @@
  *
  * A subsystem defines a cache once (DEFINE_PRUDENCE_TREE), adds it after SLUB has created its own,
  * and calls the functions below instead of SLUB's. A cache moves once and for good, when Prudence
- * has started (postcore_initcall). Objects allocated earlier stay with SLUB, so every free looks at
+ * has started (postcore_initcall). Objects allocated earlier stay with SLUB, so every free reads
  * the object's page to find the owner.
  *
  * If prudence_tree_defer() returns false, as it always does for a cache that has not moved, nothing

@@ -206,8 +206,8 @@ static u64 latent_bytes(void)
     return stats.latent_bytes;
 }
 
-/* Only a fourth need still be latent, because grace periods may end meanwhile. What earlier tests
- * left goes first. */
+/* Only a fourth need still be latent, because grace periods may end. Memory of earlier tests
+ * goes first. */
 static void kfree_rcu_without_a_head_defers(struct kunit *test)
 {
     u64 before;

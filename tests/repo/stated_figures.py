@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where each number of README.md and CHANGELOG.md comes from (docs/adr/0132). test_figures.py compares them.
+"""Where each number of README.md and CHANGELOG.md comes from (CONTRIBUTING.md). test_figures.py compares them.
 
 A line is (page, words, sources). The words stand in the page once, however its lines are broken; each {} is a number, and has a source:
 

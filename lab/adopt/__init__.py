@@ -6,5 +6,5 @@
     run        the command: fetches, builds, tests, measures; goes on where it was interrupted
     page       one report of all programs
     programs/  a module for each program
-    patches/   the changes to it, at most 250 lines each (ADR 156)
+    patches/   the changes to it, at most 250 lines each
 """

@@ -2,6 +2,7 @@
 """One report of all programs: before and after of the same run, medians with least and most, and losses shown as plainly as gains."""
 
 import csv
+import re
 import statistics
 
 from adopt.memory import growth
@@ -194,6 +195,12 @@ def with_kept_rows(table, cells, known):
     return sorted(kept + cells, key=lambda line: order.index(line["subject"]) if line["subject"] in order else len(order))
 
 
+def decided(cells):
+    """Without the figures that are unclear, and without ranges, which the CSV file has."""
+    kept = [row for row in cells if row["verdict"] != "unclear"]
+    return grouped([{title: re.sub(r" \[.*\]$", "", cell) for title, cell in row.items() if title != "after ÷ before"} for row in kept])
+
+
 def write_rows(docs, name, table, cells, known, title, arrange=list):
     """Into TABLE of results-NAME.md, as write_results; the rows of others are kept."""
     rows = with_kept_rows(docs / f"results/data/{name}/{table}.csv", cells, known)
@@ -209,7 +216,7 @@ def report(document, made, known):
                warnings=busy_warning(document), headline=headline(cells), source="", versions=[],
                parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else [])
                + ([endured_part(document, known, endured, made)] if endured else []))
-    tables = (("adopt", "adopt", cells, TITLE, grouped), ("latent", "latent", watched, WATCHED, list), ("hours", "endured", endured, ENDURED, grouped))
+    tables = (("adopt", "adopt", cells, TITLE, decided), ("latent", "latent", watched, WATCHED, list), ("hours", "endured", endured, ENDURED, grouped))
     tables = [one for one in tables if one[2]]
     made.tables({table: rows for _, table, rows, _, _ in tables})
     for name, table, rows, title, arrange in tables if made.into else ():

@@ -77,6 +77,11 @@ def grouped(cells):
     return [row | {first: "" if before and row[first] == before[first] else row[first]} for before, row in zip(above, cells)]
 
 
+def verdicts(findings):
+    """Without figures, which the CSV file has."""
+    return [{title: cell for title, cell in row.items() if title != "here"} for row in findings]
+
+
 def write_results(docs, name, tables, title, shown, arrange=list):
     """DOCS/results/data/NAME/TABLE.csv for each table; `shown`, if it is among them, becomes the table under `title` in DOCS/results-NAME.md, its rows
     as `arrange` returns them. Without that page, or without the table in it, nothing is written."""

@@ -458,7 +458,7 @@ class Report(unittest.TestCase):
         self.assertEqual((page, tables["pairs"], "classic" in tables["mixes-default"]), (self.PAGE, "old\n", True))
         _, tables, page = self.into([run_of(part.name, "prudence-bench", []) for part in plan.parts(True)] + all_runs(), self.PAGE)
         self.assertIn("prudence,", tables["pairs"])
-        self.assertTrue(page.startswith("# Ours\n\nWords.\n\n## Findings of the paper\n\nBefore.\n\n|  | the paper | verdict | here |\n|---|---|---|---|\n| Figure 3 |"), page)
+        self.assertTrue(page.startswith("# Ours\n\nWords.\n\n## Findings of the paper\n\nBefore.\n\n|  | the paper | verdict |\n|---|---|---|\n| Figure 3 |"), page)
         self.assertTrue(page.endswith(" |\n\nAfter.\n\n## What this does not show\n\nMuch.\n"), page)
         self.assertNotIn("| old |", page)
 

@@ -4,7 +4,7 @@
 """The misuse matrix: every cell of program_misuse.c, what is caught and when.
 
     test_misuse.py          the test; PRUDENCE_MODELS=deep (make test-long): all sizes, origins and options
-    test_misuse.py page     writes the tables of docs/reference/misuse.md anew
+    test_misuse.py page     writes the table of docs/reference/misuse.md, and docs/reference/misuse-cells.csv, anew
     test_misuse.py table    the same tables on standard output
     test_misuse.py list     every cell that is not caught, or only after an object was handed out twice
 
@@ -13,6 +13,7 @@ they have the same beginning; else it is run once for each of the other ways to 
 """
 
 import collections
+import csv
 import os
 import re
 import signal
@@ -23,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/reference/misuse.md"
+CELLS = ROOT / "docs/reference/misuse-cells.csv"
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 PROGRAM = BUILD / "bin/misuse_program_misuse"
 INLINE = BUILD / "bin/misuse_program_misuse_inline"
@@ -253,19 +255,18 @@ def columns_of_cells(matrix, outcomes):
             cells = [Cell(operation, kind, size) for size in SIZES]
             column.append("–" if (operation, kind) in matrix.nothing else
                           merged([text_of(matrix, cell, outcomes[cell]) for cell in cells]))
-        columns[tuple(column)].append(f"`{name.removeprefix('prudence_')}`")
+        columns[tuple(column)].append(name.removeprefix("prudence_"))
     return [(names, column) for column, names in columns.items()]
 
 
 def table_of_cells(matrix, outcomes):
     columns = columns_of_cells(matrix, outcomes)
-    yield f"| pointer | {' | '.join(', '.join(names) for names, _ in columns)} |"
-    yield "|" + "---|" * (len(columns) + 1)
+    yield ["pointer", *(", ".join(names) for names, _ in columns)]
     rows = collections.defaultdict(list)  # kinds of pointers with equal cells share one
     for kind, name in enumerate(matrix.kinds):
-        rows[" | ".join(column[kind] for _, column in columns)].append(name)
+        rows[tuple(column[kind] for _, column in columns)].append(name)
     for row, names in rows.items():
-        yield f"| {'; '.join(names)} | {row} |"
+        yield ["; ".join(names), *row]
 
 
 def table_of_counts(matrix, outcomes):
@@ -285,30 +286,34 @@ def table_of_counts(matrix, outcomes):
             yield f"| {options}: {', '.join(runs)} | {row} |"
 
 
+MARK = "<!-- counts -->\n"
+
+
 def tables():
     matrix = Matrix(PROGRAM)
     cells = matrix.cells(SIZES)
     outcomes = {options or "by default": run_all(matrix, cells, options) for options in ("", *STRICT[:2])}
-    return {"counts": [f"Of {len(matrix.operations) * len(matrix.kinds) * len(SIZES):,} cells {len(cells):,} mean something.", "",
-                       *table_of_counts(matrix, outcomes)],
-            "cells": list(table_of_cells(matrix, outcomes["by default"]))}
+    return ([f"Of {len(matrix.operations) * len(matrix.kinds) * len(SIZES):,} cells {len(cells):,} mean something.", "",
+             *table_of_counts(matrix, outcomes)], list(table_of_cells(matrix, outcomes["by default"])))
 
 
 def print_tables():
-    print("\n\n".join("\n".join(lines) for lines in tables().values()))
+    counts, cells = tables()
+    print("\n".join(counts))
+    csv.writer(sys.stdout, lineterminator="\n").writerows(cells)
     return 0
 
 
 def write_page():
-    text = PAGE.read_text()
-    for name, lines in tables().items():
-        mark = f"<!-- {name} -->"
-        inside = "\n".join(["", *lines, "", ""])
-        text, found = re.subn(f"(?<={mark}\n).*?(?={mark}\n)", lambda _, inside=inside: inside, text, flags=re.S)
-        if found != 1:
-            print(f"{PAGE}: not one part between two lines {mark}")
-            return 1
+    counts, cells = tables()
+    inside = "\n".join(["", *counts, "", ""])
+    text, found = re.subn(f"(?<={MARK}).*?(?={MARK})", lambda _: inside, PAGE.read_text(), flags=re.S)
+    if found != 1:
+        print(f"{PAGE}: not one part between two lines {MARK}")
+        return 1
     PAGE.write_text(text)
+    with CELLS.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(cells)
     return 0
 
 

@@ -4,14 +4,12 @@
 # ctest: processors 2
 """The libraries and tools that run with Prudence behave as neighbours.toml says, which has the behaviours that we rely on or recommend, one a row.
 
-Each row is a small program that is built with the real neighbour, without Prudence, and prints its observations; docs/reference/neighbours.md is
-the table of all. A row that prints something else fails, and says which version it was seen with and which one is here. A version that has
+Each row is a small program that is built with the real neighbour, without Prudence, and prints its observations. A row that prints something else fails, and says which version it was seen with and which one is here. A version that has
 changed is mentioned, and is no failure: only behaviour counts. Nor is another behaviour of another version, except in CI and make test-long:
 no user's first test shall fail because the system is newer than the table. Rows of neighbours that tools/setup does not install without words are run
 with PRUDENCE_MODELS=deep (make test-long). A row is skipped where its neighbour is missing; if all are, the test is.
 
 test_neighbours.py [--turn] [ROW...]    runs these rows, or all; --turn expects the contrary of each, so each must fail
-test_neighbours.py page                 writes the page anew
 """
 
 import os
@@ -26,8 +24,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PAGE = ROOT / "docs/reference/neighbours.md"
-MARK = "<!-- neighbours -->\n"
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 TABLE = tomllib.loads((HERE / "neighbours.toml").read_text())
 NEIGHBOURS = TABLE["neighbour"]
@@ -110,35 +106,15 @@ def run(names, turned=False):
     return 1 if failures else 77 if skips == len(rows) else 0
 
 
-def table():
-    lines = ["| neighbour, version | behaviour | used by |", "|---|---|---|"]
-    for row in ROWS:
-        shown = os.path.relpath(ROOT / row["used"], PAGE.parent)
-        neighbour = NEIGHBOURS[row["neighbour"]]
-        lines.append(f"| {row['neighbour']} {neighbour['seen']}{' (long)' if neighbour.get('long') else ''} | {row['says']} "
-                     f"| [{Path(row['used']).name}]({shown}) |")
-    return "\n" + "\n".join(lines) + "\n\n"
-
-
-def page(text):
-    before, _, after = text.split(MARK)
-    return before + MARK + table() + MARK + after
-
-
 def check_table():
     """Returns the faults of the table itself."""
     names = [row["name"] for row in ROWS]
     wrong = [f"two rows are called {name}" for name in sorted(set(names)) if names.count(name) > 1]
     wrong += [f"{row['name']}: there is no {row['used']}" for row in ROWS if not (ROOT / row["used"]).exists()]
-    if page(PAGE.read_text()) != PAGE.read_text():
-        wrong.append(f"{PAGE.relative_to(ROOT)} is not current: test_neighbours.py page")
     return wrong
 
 
 def main(words):
-    if words == ["page"]:
-        PAGE.write_text(page(PAGE.read_text()))
-        return 0
     if words:
         return run([word for word in words if word != "--turn"], turned="--turn" in words)
     status, wrong = run([]), check_table()

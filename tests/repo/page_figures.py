@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers that a page states, and tables that numbers are read out of (docs/adr/0132).
+"""Numbers that a page states, and tables that numbers are read out of (CONTRIBUTING.md).
 
 A number is digits, or a word for a ratio ("half", "six times"). Code, the targets of links and comments of HTML state none. Text is never changed in
 length, so places in it are places in the page."""

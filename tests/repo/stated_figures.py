@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The source of each number of README.md and CHANGELOG.md (docs/adr/0132). test_figures.py compares them.
+"""The source of each number of README.md and CHANGELOG.md (CONTRIBUTING.md). test_figures.py compares them.
 
 A line is (page, words, sources). The words stand in the page once, however its lines are broken; each {} is a number, and has a source:
 

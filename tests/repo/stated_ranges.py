@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sources of ranges on pages of results, and of counts of instructions on all pages (docs/adr/0132). test_ranges.py compares them.
+"""The sources of ranges on pages of results, and of counts of instructions on all pages (CONTRIBUTING.md). test_ranges.py compares them.
 
 A range ("0.6 to 1.0") must begin at the least and end at the largest of the rows that its sentence covers, so no row is worse than the sentence. A
 count of instructions must be the one that the tests of tests/instructions hold."""
@@ -71,11 +71,6 @@ def rcu(load, ours, theirs):
     return [a[0] / b[0] for a, b in pairs if a and b]
 
 
-def of_call_rcu(name, column):
-    titles, *lines = table(csv(name), "")
-    return [numbers_in(line[titles.index(column)])[0] for line in lines if line[titles.index("subject")].startswith("urcu+")]
-
-
 def found_here(claim):
     """The two ends of a cell of the findings."""
     return numbers_in(next(row[3] for row in rows("docs/results/data/evaluate/findings.csv", "") if row[1].startswith(claim)))[:2]
@@ -90,10 +85,6 @@ def acdc(name, column, *start):
     """All numbers in a column of a table of ACDC."""
     titles = table(f"docs/results/data/acdc/{name}.csv", "")[0]
     return [value for row in rows(f"docs/results/data/acdc/{name}.csv", "", *start) for value in numbers_in(row[titles.index(column)])]
-
-
-def misses_of(subject):
-    return [float(row[-1]) for row in rows("docs/results/data/acdc/misses.csv", "") if row[1] == subject]
 
 
 def reason(what):
@@ -115,16 +106,6 @@ def other_sides(way):
 
 def kernel_row(kernel, name):
     return list(map(float, rows("docs/results/data/kernel/pairs.csv", "", kernel, name)[0][2:]))
-
-
-def short_runs(name):
-    """Instructions of short runs by Prudence's, at every size."""
-    ours, theirs = ([numbers_in(one)[0] for one in rows("docs/results/data/kernel/pairs-short.csv", "", "6.1", who)[0][2:]] for who in ("Prudence, deferred", name))
-    return [b / a for a, b in zip(ours, theirs)]
-
-
-def mix_hits(kernel, *names):
-    return [numbers_in(row[2])[0] for row in rows("docs/results/data/kernel/mixes.csv", "") if row[0].startswith(kernel) and row[1] in names]
 
 
 def faster_in_linux(column):
@@ -161,8 +142,6 @@ RANGES = [
                                                                *rcu("call to callback, median µs", "Prudence qsbr", "liburcu qsbr")]),
     Range(RESULTS, "`synchronize` of memb is {} to {} times as fast", lambda: rcu("synchronize", "Prudence memb", "liburcu memb")),
     Range(RESULTS, "that of qsbr {} to {} times", lambda: rcu("synchronize", "Prudence qsbr", "liburcu qsbr")),
-    Range(RESULTS, "`call_rcu` takes {} to {} ns, within", lambda: of_call_rcu("stall", "ns wall")),
-    Range(RESULTS, "within {} to {} MB (stall.csv)", lambda: of_call_rcu("stall", "peak, MB")),
     Range(RESULTS, "public programs peak at {} to {} of", lambda: [one for one in down(csv("public"), "", "peak RSS") if one >= 1.25]),
 
     Range(EVALUATE, "by {} to {} % in the median", lambda: faster_than_classic("tree", lambda ours, classic: 100 * (classic / ours - 1))),
@@ -172,8 +151,6 @@ RANGES = [
     Range(EVALUATE, "lists it needs {} to {} times the memory", lambda: by_subject("peers-memory-lists", "urcu", ("pairs", "lists"))),
     Range(EVALUATE, "{} to {} times our time in pairs", lambda: by_subject("peers-time-lists", ("ck-epoch+tcmalloc", "ck-epoch+mimalloc"), ("pairs",))),
     Range(EVALUATE, "and {} to {} times in the tree", lambda: by_subject("peers-time-lists", ("ck-epoch+tcmalloc", "ck-epoch+mimalloc"), ("tree",))),
-    Range(EVALUATE, "Lists take {} to {} MB with epochs", lambda: [numbers_in(row[4])[0] for row in rows(f"{PAPER}/endurance.csv", "") if row[0].startswith("ck-epoch")]),
-    Range(EVALUATE, "In pairs epochs need {} to {} of our memory", lambda: by_subject("peers-memory-lists", "ck-epoch", ("pairs",))),
 
     Range(ACDC, "Prudence's malloc has {} to {} times glibc's", lambda: by_glibc("malloc and free: Prudence")),
     Range(ACDC, "throughput, deferred frees {} to {} times", lambda: by_glibc("frees deferred: Prudence")),
@@ -188,21 +165,13 @@ RANGES = [
     Range(ACDC, "(lazy) and {} to {} (eager) times", lambda: reason("nothing but allocate and refresh, throughput by jemalloc, mimalloc, tcmalloc, eager")),
     Range(ACDC, "tcmalloc, and {} to {} and", lambda: reason("nothing but allocate and refresh, throughput by Prudence's malloc, lazy")),
     Range(ACDC, "and {} to {} times that of Prudence's own", lambda: reason("nothing but allocate and refresh, throughput by Prudence's malloc, eager")),
-    Range(ACDC, "**Cache misses**: {} to {} of", lambda: misses_of("lazy") + misses_of("eager")),
-    Range(ACDC, "with dates, {} to {} with Prudence's", lambda: misses_of("malloc and free: Prudence")),
-    Range(ACDC, "**Eager ticks**: {} to {} cycles", lambda: acdc("operations", "tick", "eager")),
 
     Range(KERNEL, "`kfree_rcu` takes {} to {} times the instructions on 6.1", lambda: kernel_row("6.1", "kfree_rcu beside Prudence")),
     Range(KERNEL, "and {} to {} times on 7.3", lambda: kernel_row("7.3", "kfree_rcu beside Prudence")),
-    Range(KERNEL, "`kfree_rcu` takes {} to {} times Prudence's", lambda: short_runs("kmalloc and kfree_rcu")),
-    Range(KERNEL, "`call_rcu` {} to {} times. Much", lambda: short_runs("kmalloc and call_rcu(kfree)")),
-    Range(KERNEL, "Hits are {} to {} %", lambda: mix_hits(("6.1", "7.2"), "Prudence")),
-    Range(KERNEL, "have {} to {} % on 6.1", lambda: mix_hits("6.1", "kfree_rcu", "call_rcu")),
-    Range(KERNEL, "and {} to {} % on 7.2", lambda: mix_hits("7.2", "kfree_rcu", "call_rcu")),
 
     Range(IN_LINUX, "One operation in a thousand is {} to {} times faster", lambda: faster_in_linux("99.9 %")),
     Range(IN_LINUX, "churns are fewer in {} to {} of the 23", lambda: on_each_machine("Figure 8", "less")),
-    Range(IN_LINUX, "are fewer in {} to {}**, by", lambda: on_each_machine("Figure 9", "less")),
+    Range(IN_LINUX, "slab churns in {} to {}**, by", lambda: on_each_machine("Figure 9", "less")),
     Range(IN_LINUX, "Peaks are higher in {} to {} of 23", lambda: on_each_machine("Figure 10", "more")),
     Range(IN_LINUX, "and lower in {} to {}.", lambda: on_each_machine("Figure 10", "less")),
     Range(IN_LINUX, "instead of `call_rcu` is {} to {} % faster", lambda: other_sides("kfree_rcu")),

@@ -7,7 +7,7 @@ several parts and the table of DOCS/results-evaluate.md. Text is not changed."""
 import statistics
 
 from measure.bench import draw_endurance, draw_pairs
-from measure.page import busy_warning, count, waiting_warning, write_results
+from measure.page import busy_warning, count, verdicts, waiting_warning, write_results
 from measure.pictures import OURS, THEIRS, bar_with_range, legend_below, plt, subject_style, svg_of
 from measure.verdict import FAILS, HOLDS, MISSING, UNDECIDED, percent, spread
 from . import figures, plan, verdict
@@ -290,5 +290,5 @@ def report(documents, made):
                warnings=warnings_of(document), parts=parts, versions=document["versions"])
     made.tables(tables)
     if made.into:
-        write_results(made.into, "evaluate", tables_measured(document, tables), TITLE, "findings")
+        write_results(made.into, "evaluate", tables_measured(document, tables), TITLE, "findings", verdicts)
     return headline(rows)

@@ -61,7 +61,7 @@ def tearDownModule():
 
 
 def notes_of(file):
-    """Of each probe: the arguments of each of its places, as text; and the base that its notes name."""
+    """Returns for each probe the arguments of its places, as text; and the base that the notes name."""
     text = subprocess.run(["readelf", "-nW", file], check=True, text=True, capture_output=True).stdout
     found = re.findall(r"Provider: prudence\s+Name: (\w+)\s+Location: \S+, Base: (\S+), Semaphore: 0x0+\n\s+Arguments:(.*)", text)
     places = collections.defaultdict(list)
@@ -99,10 +99,10 @@ def environment(preload):
     return {**names, "PRUDENCE_OPTIONS": OPTIONS, **({"LD_PRELOAD": ld_preload(preload)} if preload else {})}
 
 
-@unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: what probes say is not looked at")
+@unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: the output of probes is not checked")
 class Traced(unittest.TestCase):
     def traced(self, program, preload=None):
-        """What the program says, and what gdb saw and which stacks it walked."""
+        """Returns the program's output, the events that gdb saw, and the stacks that it walked."""
         set_preload = ["-ex", f"set environment LD_PRELOAD {ld_preload(preload)}"] if preload else []
         done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-ex", "set startup-with-shell off", *set_preload, "-x", HERE / "probes_gdb.py",
                                Path(folder.name, program)], text=True, timeout=300, env=environment(None),
@@ -116,7 +116,7 @@ class Traced(unittest.TestCase):
 
 
 class Stacks(Traced):
-    """Tracers find callers by frame pointers alone: what they find must be the calls that there were, up to the program's own function."""
+    """Tracers find callers by frame pointers alone. They must find the real calls, up to the program's own function."""
 
     def reach_the_program(self, program, preload=None):
         reached = set()
@@ -252,7 +252,7 @@ class Scripts(unittest.TestCase):
                 one.wait()
 
     def test_lines_of_the_page(self):
-        """What perf records and what bpftrace counts: stacks from the probe to the program's main."""
+        """The stacks that perf records and that bpftrace counts lead from the probe to the program's main."""
         page = (ROOT / "docs/how-to/probes.md").read_text()
         with tempfile.TemporaryDirectory() as home, subprocess.Popen([Path(folder.name, "shared"), "again"], env=environment(None), stdout=subprocess.DEVNULL,
                                                                      stderr=subprocess.DEVNULL) as program:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Misuse of slots, heads, families, epochs and nodes of tables (program_calls.c): what is reported by default and with check=1.
+"""Misuse of slots, heads, families, epochs and nodes of tables (program_calls.c): the reports by default and with check=1.
 
     test_calls.py          the test
     test_calls.py page     writes the table of docs/reference/misuse.md anew
@@ -19,7 +19,7 @@ PROGRAM = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")) / "bin/misu
 MARK = "<!-- calls -->\n"
 # By default the memory of a domain that ended may be anything, so these are tried with check=1 alone.
 GONE = {"record wanted after the domain's end", "advanced after the domain's end"}
-# What no report can come for by default: inlined calls look at nothing else, and the callbacks never run.
+# No report can come for these by default: inlined calls read nothing else, and the callbacks never run.
 SILENT = {"released twice by its thread", "names an object after its release", "queued twice"}
 HANGS = "loses objects, or never ends" # which of the two depends on the other nodes of the chain
 
@@ -29,7 +29,7 @@ def cases():
 
 
 def outcome(number, report, options):
-    """What the program says itself, or "ends" (with a report), "reported", "silent", or what else happened."""
+    """Returns the program's own words, or "ends" (with a report), "reported", "silent", or any other outcome."""
     done = subprocess.run([PROGRAM, str(number)], capture_output=True, text=True, env={**os.environ, "PRUDENCE_OPTIONS": options},
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (2, 2)))
     said = report in done.stderr

@@ -84,7 +84,7 @@ class Matrix:
         return [cell for cell in self.cells([LARGE], free) if not self.kinds[cell.kind].startswith("of a")]
 
     def says_all(self, cell, options, said):
-        """Whether the report of a call names the operation and the misuse. Inlined calls are all "deferred free"."""
+        """Returns whether the report of a call names the operation and the misuse. Inlined calls are all "deferred free"."""
         name = "prudence_free" if self.operations[cell.operation] == "prudence_call" else self.operations[cell.operation]
         rests = self.kinds[cell.kind] == "freed" and options.startswith("quarantine=2M")
         gone = cell.size > 4096 and not rests and "foreign pointer" in said # the memory may go back at once

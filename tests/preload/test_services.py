@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 10
-"""What docs/how-to/services.md says: the unit is right, and the library works as well under its restrictions, in a container's root,
+"""The lines of docs/how-to/services.md are true: the unit is right, and the library works as well under its restrictions, in a container's root,
 and as process 1; it sees limits, and most of Python's objects if Python is told. Parts without their tool or rights are skipped."""
 
 import json

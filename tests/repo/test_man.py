@@ -64,7 +64,7 @@ class Version(unittest.TestCase):
                 self.assertIn(version, page.read_text().splitlines()[1])
 
     def test_each_program_that_measures_says_it(self):
-        """By programs/common/arguments.c."""
+        """The programs print it by programs/common/arguments.c."""
         version, found = version_here(mark="-"), 0
         for program in sorted((BUILD / "bin").glob("prudence-*")):
             if b"argp_parse" in program.read_bytes():

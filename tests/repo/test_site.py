@@ -266,7 +266,7 @@ class InABrowser(unittest.TestCase):
         self.assertGreater(len(self.browser.look(SITE / "how-to/watch.html")["cut"]), 0, "a line that is cut is not seen")
 
     def test_search_finds_bugs(self):
-        """What a reader with a bug looks for; `after` is no word for the search."""
+        """A reader with a bug finds the page on bugs; `after` is no word for the search."""
         self.browser.show(False, 1280)
         for words, shown in (("double free", "double free"), ("use after free", "use free")):
             with self.subTest(words):

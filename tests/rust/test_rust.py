@@ -245,7 +245,7 @@ class Users(unittest.TestCase):
 
 
 class Manifests(unittest.TestCase):
-    """What registries show of the crates."""
+    """Registries show these fields of the crates."""
 
     def test_they_say_what_is_so(self):
         manifests = sorted(RUST.glob("*/Cargo.toml"))

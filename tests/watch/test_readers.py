@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # ctest: cost 20
-"""What reads the output of the programs: a terminal of 60 columns, and a command that ends first, as head does. Then each program ends as
+"""The programs' output fits a terminal of 60 columns. If its reader ends first, as head does, each program ends as
 commands of the system end: by the signal, and without a word."""
 
 import json

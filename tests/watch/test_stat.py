@@ -164,7 +164,7 @@ class Stat(Case):
 
     @unittest.skipIf(not shutil.which("prometheus-node-exporter"), "there is no prometheus-node-exporter (Debian has it by this name)")
     def test_textfile_collector_of_node_exporter(self):
-        """It serves a file with our metrics, unchanged, and counts no error."""
+        """The collector serves a file with our metrics, unchanged, and counts no error."""
         watched = self.start()
         watched.ask("more 2")
         _, where = self.serve("--pid", watched.pid, "--listen", 0)

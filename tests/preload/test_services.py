@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -19,6 +20,8 @@ except ImportError:
     seccomp = None
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from preload import ld_preload  # noqa: E402 (the path comes first)
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 PAGE = (ROOT / "docs/how-to/services.md").read_text()
 UNIT = re.search(r"```ini\n(.*?)```", PAGE, re.S)[1]
@@ -101,8 +104,8 @@ class Filters(unittest.TestCase):
                 except (RuntimeError, ValueError):
                     continue  # of another processor or a newer system
             filter_.load()
-        for program, more in ((DEFERS, {}), (DEFERS, {"LD_PRELOAD": str(MALLOC)}),
-                              ("/usr/bin/python3", {"LD_PRELOAD": str(MALLOC), "PRUDENCE_OPTIONS": "stats=1"})):
+        for program, more in ((DEFERS, {}), (DEFERS, {"LD_PRELOAD": ld_preload(MALLOC)}),
+                              ("/usr/bin/python3", {"LD_PRELOAD": ld_preload(MALLOC), "PRUDENCE_OPTIONS": "stats=1"})):
             command, environment = [program, *([] if program == DEFERS else ["-c", "print(1)"])], PLAIN | more
             usual = fast_paths(run(*command, env=environment))
             self.assertEqual(len(usual), 3)
@@ -144,7 +147,7 @@ class Containers(unittest.TestCase):
         self.assertFalse(Path("/writable").exists())
 
     def test_process_1_is_watched_from_within(self):
-        inside = f'({command_of("prudence-top --pid 1").replace("prudence-top", f"sleep 1; {TOP}")}; kill -9 1) & LD_PRELOAD={MALLOC} exec ' \
+        inside = f'({command_of("prudence-top --pid 1").replace("prudence-top", f"sleep 1; {TOP}")}; kill -9 1) & LD_PRELOAD={ld_preload(MALLOC)} exec ' \
             f"/usr/bin/python3 -c '{PYTHON.format(60)}'"
         done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", inside], text=True, capture_output=True, timeout=100,
                               env=PLAIN, check=False)
@@ -174,7 +177,7 @@ class Containers(unittest.TestCase):
 
 class Python(unittest.TestCase):
     def test_objects_reach_the_library(self):
-        line = command_of("LD_PRELOAD=/usr/local/lib").replace("/usr/local/lib", str(BUILD))
+        line = command_of("LD_PRELOAD=/usr/local/lib").replace("/usr/local/lib/libprudence-malloc.so", ld_preload(MALLOC))
         most = []
         for text in (line.replace("PYTHONMALLOC=malloc ", ""), line):
             said = run("sh", "-c", text.replace("python3 service.py", f"/usr/bin/python3 -c '{PYTHON.format(0)}'"), env=PLAIN | {"PRUDENCE_OPTIONS": "stats=1"})

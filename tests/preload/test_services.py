@@ -29,7 +29,10 @@ DEFERS, MALLOC, TOP = (BUILD / name for name in ("bin/docs_first_program", "libp
 SYSTEMD = Path("/lib/systemd/systemd")
 PROFILE = Path("/usr/share/containers/seccomp.json")
 EPERM, ENOSYS = 1, 38
-PLAIN = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PRUDENCE_OPTIONS", "PYTHONMALLOC")}
+# Under filters a program falls back by intent, so it leaves no record of that (tests/modes).
+APART = ("LD_PRELOAD", "PRUDENCE_OPTIONS", "PYTHONMALLOC", "PRUDENCE_TEST_MODES")
+PLAIN = {name: value for name, value in os.environ.items() if name not in APART}
+FREE = {"PRUDENCE_OPTIONS": "reader_mode=free"}  # by default the mode follows the rate of readers
 IS_ROOT = os.geteuid() == 0
 PYTHON = "import time; objects = [str(number) * 3 for number in range(200000)]; time.sleep({})"
 
@@ -104,9 +107,10 @@ class Filters(unittest.TestCase):
                 except (RuntimeError, ValueError):
                     continue  # of another processor or a newer system
             filter_.load()
-        for program, more in ((DEFERS, {}), (DEFERS, {"LD_PRELOAD": ld_preload(MALLOC)}),
-                              ("/usr/bin/python3", {"LD_PRELOAD": ld_preload(MALLOC), "PRUDENCE_OPTIONS": "stats=1"})):
-            command, environment = [program, *([] if program == DEFERS else ["-c", "print(1)"])], PLAIN | more
+        preloaded = {"LD_PRELOAD": ld_preload(MALLOC)}
+        stats = {"PRUDENCE_OPTIONS": "stats=1,reader_mode=free"}
+        for program, more in ((DEFERS, {}), (DEFERS, preloaded), ("/usr/bin/python3", preloaded | stats)):
+            command, environment = [program, *([] if program == DEFERS else ["-c", "print(1)"])], PLAIN | FREE | more
             usual = fast_paths(run(*command, env=environment))
             self.assertEqual(len(usual), 3)
             self.assertEqual(fast_paths(run(*command, env=environment, preexec_fn=install)), usual, program)
@@ -132,7 +136,7 @@ class Filters(unittest.TestCase):
             filter_.add_rule(seccomp.ERRNO(EPERM), "mprotect", executes)
             filter_.add_rule(seccomp.ERRNO(EPERM), "mmap", seccomp.Arg(2, seccomp.MASKED_EQ, 6, 6))
             filter_.load()
-        self.assertEqual(fast_paths(run(DEFERS, preexec_fn=install)), fast_paths(run(DEFERS)))
+        self.assertEqual(fast_paths(run(DEFERS, env=PLAIN | FREE, preexec_fn=install)), fast_paths(run(DEFERS, env=PLAIN | FREE)))
 
 
 class Containers(unittest.TestCase):

@@ -2,8 +2,7 @@
 /*
  * Any call for memory may fail, in every kind of table (kinds.h): a table that cannot be made is
  * not made, a refused update has changed nothing, a hash table that cannot be resized continues
- * with its arrays, and an ordered map frees removed nodes. Each run is in a process that has not
- * used the library.
+ * with its arrays, and an ordered map frees removed nodes (support/every_call.h).
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -11,7 +10,7 @@
 
 #include <prudence/hash_rename.h>
 
-#include "support/deep.h"
+#include "support/every_call.h"
 #include "support/hash_test.h"
 
 #define ENTRIES 1900
@@ -19,18 +18,6 @@
 static struct entry entries[ENTRIES], others[ENTRIES];
 static void *table;
 static unsigned count; /* of the kind's keys that are used */
-
-static struct {
-    unsigned first, count; /* the calls that fail */
-    unsigned calls;        /* number of calls */
-} plan;
-
-/* Lets all further calls succeed, and counts them. */
-static void end_of_failures(void)
-{
-    plan.calls += memory_calls;
-    memory_fail(UINT32_MAX, 0);
-}
 
 /* Checks that the table holds exactly the keys from `first` to `behind` - 1. */
 static void expect_entries(unsigned first, unsigned behind)
@@ -48,19 +35,19 @@ static void expect_entries(unsigned first, unsigned behind)
         if (!error)                                                                                \
             break;                                                                                 \
         assert_int_equal(error, ENOMEM);                                                           \
-        end_of_failures();                                                                         \
+        failures_end();                                                                            \
         expect_entries(first, behind);                                                             \
     } while (true)
 
 /* Begins the failures. A table that cannot be made is made after them. */
 static void make_table(void)
 {
-    memory_fail(plan.first, plan.count);
+    failures_begin();
     table = tested->create("test", tested->attr);
     if (table)
         return;
     assert_int_equal(errno, ENOMEM);
-    end_of_failures();
+    failures_end();
     table = tested->create("test", tested->attr);
 }
 
@@ -81,7 +68,7 @@ static void fill(void)
         assert_ptr_equal(old, &entries[i]);
         while (tested->replace ? tested->replace(table, i, &others[i], &entries[i])
                                : tested->swap(table, i, &entries[i], NULL))
-            end_of_failures();
+            failures_end();
     }
 }
 
@@ -126,7 +113,7 @@ static void use_table(void)
     if (resizes)
         resize_hash(false);
     if (tested->flags & TABLE_ROOM)
-        end_of_failures();
+        failures_end();
     expect_entries(0, count);
     if (resizes)
         resize_hash(true);
@@ -163,7 +150,7 @@ static void use_renames(void)
             prudence_hash_rename(hash, &names[i], hash, hash_mixed(i + 1), any, fresh, fresh), 0);
         assert_ptr_equal(prudence_hash_lookup_name(hash, hash_mixed(i + 1), any, fresh), fresh);
     }
-    end_of_failures();
+    failures_end();
     assert_int_equal(prudence_hash_count(hash), ENTRIES / 2);
     remove_all(hash);
     assert_int_equal(prudence_hash_destroy(hash, NULL, NULL), 0);
@@ -171,50 +158,40 @@ static void use_renames(void)
 
 /* ------------------------------------------------------------------------------------ all calls */
 
-static void scenario(void *use)
+static void (*use)(void);
+
+static void scenario(void)
 {
-    setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
     count = *tested->keys < ENTRIES ? *tested->keys : ENTRIES;
-    (*(void (**)(void))use)();
-    end_of_failures();
-    memory_succeed();
-    fprintf(stderr, "calls=%u", plan.calls);
+    use();
+    failures_end();
 }
 
-static void every_call(void (*use)(void), unsigned fails)
+static void each_call(void (*of)(void), unsigned fails)
 {
-    unsigned calls = UINT32_MAX;
-    char output[4096];
+    const struct failure_row row = {tested->name, scenario, NULL,
+                                    tested->flags & TABLE_KEEPS ? 2 : 9, true};
 
-    plan.first = plan.calls = 0;
-    plan.count = fails;
-    for (; plan.first < calls; plan.first += plan.first < 12 ? 1 : deep_stride(3)) {
-        const char *found;
-
-        expect_life(scenario, &use, output, sizeof output);
-        found = strstr(output, "calls=");
-        assert_non_null(found);
-        calls = (unsigned)strtoul(found + 6, NULL, 10);
-    }
-    assert_true(plan.first >= (tested->flags & TABLE_KEEPS ? 3 : 10));
+    use = of;
+    every_call(&row, fails);
 }
 
 static void one_call_fails(void)
 {
-    every_call(use_table, 1);
+    each_call(use_table, 1);
 }
 
 /* Continues until an update is refused, where updates allocate. */
 static void all_calls_fail_from_then_on(void)
 {
-    every_call(use_table, UINT32_MAX);
+    each_call(use_table, UINT32_MAX);
 }
 
 static void renames_do_not_fail(void)
 {
     if (tested == &table_kinds[TABLE_HASH]) {
-        every_call(use_renames, 1);
-        every_call(use_renames, UINT32_MAX);
+        each_call(use_renames, 1);
+        each_call(use_renames, UINT32_MAX);
     }
 }
 

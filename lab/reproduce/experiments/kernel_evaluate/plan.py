@@ -42,8 +42,7 @@ HASTENED = ("no_hasten", "prudence")  # the effect of hastening on latencies
 # Whose latencies are compared: SLUB as it is, or with kfree_rcu, or with RCU set otherwise; and Prudence with RCU set likewise.
 PEERS = (PAIR, ("kfree_rcu", "prudence"), ("nocbs", "prudence_nocbs"), ("normal", "prudence_normal"))
 # The options of tools/kernel/tree, the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants
-# some (ab) has
-# the kernel collect jitter for a second, a thousand million instructions, some per cent more or fewer each time.
+# some (ab) has the kernel collect jitter for a second, a thousand million instructions, some per cent more or fewer each time.
 BOTH = "cgroup.memory=nokmem slab_nomerge rcutree.gp_preinit_delay=0 random.trust_cpu=on"
 
 

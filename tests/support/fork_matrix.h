@@ -125,10 +125,20 @@ static struct {
     const struct fork_way *way;
 } forking;
 
-/* A child of clone makes no threads: the C library knows the id of its first thread no more. */
+/* A child of clone makes no threads: the C library knows the id of its first thread no more. Nor
+ * does a child under AddressSanitizer: gcc 12's holds no lock of its allocator over fork, so the
+ * first allocation of a new thread may wait for ever, if a thread of the parent had that lock. */
+static inline bool fork_child_has_threads(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return false;
+#else
+    return !forking.way || forking.way->make != bare_fork;
+#endif
+}
+
 static inline void use_everything(void)
 {
-    bool by_clone = forking.way && forking.way->make == bare_fork;
     struct prudence_cache *cache = prudence_cache_create("child's", 72, NULL);
     static struct prudence_head head;
 
@@ -138,10 +148,10 @@ static inline void use_everything(void)
         prudence_free_deferred(prudence_malloc(i * 41));
         prudence_free_deferred(prudence_aligned_alloc(4096, i * 7));
     }
-    if (!by_clone)
+    if (fork_child_has_threads())
         prudence_call(&head, fork_called);
     prudence_synchronize();
-    assert_true(by_clone || prudence_barrier() == 0);
+    assert_true(!fork_child_has_threads() || prudence_barrier() == 0);
     prudence_trim();
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }

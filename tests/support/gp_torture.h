@@ -108,6 +108,16 @@ TORTURE_UNUSED static unsigned torture_below(uint64_t *state, unsigned bound)
     return (unsigned)((torture_random(state) >> 33) % bound);
 }
 
+/* Many threads raise one value, which stays the largest that any of them gave. */
+TORTURE_UNUSED static void torture_raise(uint64_t *most, uint64_t value)
+{
+    uint64_t now = __atomic_load_n(most, __ATOMIC_RELAXED);
+
+    while (now < value && !__atomic_compare_exchange_n(most, &now, value, false, __ATOMIC_RELAXED,
+                                                       __ATOMIC_RELAXED))
+        ;
+}
+
 /* Pins the calling thread to a random CPU, to force a migration. Does nothing if the thread may not
  * run there. */
 TORTURE_UNUSED static void torture_migrate(uint64_t *state)

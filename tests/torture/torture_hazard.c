@@ -170,8 +170,7 @@ static void *writer(void *argument)
         if (torture_below(&random, 4) == 0)
             prudence_cache_shrink(cache);
         prudence_cache_stats(cache, &stats);
-        if (stats.objects_latent > most_latent)
-            most_latent = stats.objects_latent;
+        torture_raise(&most_latent, stats.objects_latent);
     }
     __atomic_fetch_add(&updates, done, __ATOMIC_RELAXED);
     return NULL;

@@ -31,15 +31,6 @@ static size_t random_size(uint64_t *random)
     return size + torture_below(random, (unsigned)size + 1);
 }
 
-static void raise_to(uint64_t *most, uint64_t value)
-{
-    uint64_t now = __atomic_load_n(most, __ATOMIC_RELAXED);
-
-    while (now < value && !__atomic_compare_exchange_n(most, &now, value, false, __ATOMIC_RELAXED,
-                                                       __ATOMIC_RELAXED))
-        ;
-}
-
 static void stop_if_told(void)
 {
     if (!__atomic_load_n(&halt, __ATOMIC_ACQUIRE))
@@ -60,7 +51,7 @@ static void put(void *object, uint64_t *random)
     }
     began = torture_now();
     prudence_free_deferred(object);
-    raise_to(&longest_deferral, torture_now() - began);
+    torture_raise(&longest_deferral, torture_now() - began);
 }
 
 static void *writer(void *argument)
@@ -114,7 +105,7 @@ static void look(void)
     while (__atomic_load_n(&halted, __ATOMIC_ACQUIRE) < WRITERS)
         torture_sleep_us(50);
     prudence_stats(&stats);
-    raise_to(&most_latent, stats.bytes_latent);
+    torture_raise(&most_latent, stats.bytes_latent);
     if (stats.bytes_latent > stats.latent_ceiling)
         torture_violation("%llu bytes latent, the limit is %llu",
                           (unsigned long long)stats.bytes_latent,

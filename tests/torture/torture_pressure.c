@@ -150,11 +150,6 @@ static void *staying_reader(void *argument)
     return NULL;
 }
 
-static void raise_to(uint64_t *most, uint64_t value)
-{
-    *most = value > *most ? value : *most;
-}
-
 /* Switches the injection on and off, and checks the limit. */
 static void watch(double seconds)
 {
@@ -165,8 +160,8 @@ static void watch(double seconds)
         struct prudence_stats stats;
 
         prudence_stats(&stats);
-        raise_to(&most_used, stats.slab_bytes + stats.retained_bytes);
-        raise_to(&most_latent, stats.bytes_latent);
+        torture_raise(&most_used, stats.slab_bytes + stats.retained_bytes);
+        torture_raise(&most_latent, stats.bytes_latent);
         __atomic_store_n(&inject, !patient && i / 50 % 2, __ATOMIC_RELAXED);
         torture_sleep_us(1000);
     }

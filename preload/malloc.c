@@ -39,7 +39,7 @@ void *MALLOC_NAME(calloc)(size_t count, size_t size)
 
     if (unlikely(!checked_multiply(count, size, &bytes)))
         return fail(ENOMEM);
-    place = size_place(bytes);
+    place = size_place_within(bytes, CALLOC_CLASS_MAX);
     cache = size_class_open(place);
     if (unlikely(!cache))
         return malloc_counted_zeroed(bytes, place);

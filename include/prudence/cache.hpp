@@ -75,7 +75,7 @@ template <class T> class cache
     static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a cache has objects of one type");
     static_assert(std::is_nothrow_destructible_v<T>,
                   "an exception of a destructor could not be caught");
-    static_assert(sizeof(T) <= 32768, "a cache has objects of 32768 bytes at most");
+    static_assert(sizeof(T) <= 131072, "a cache has objects of 131072 bytes at most");
     static_assert(alignof(T) <= 4096, "a cache aligns objects to 4096 bytes at most");
 
   public:

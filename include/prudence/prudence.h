@@ -230,7 +230,7 @@ struct prudence_cache_attr {
 };
 
 /*
- * Makes a cache of objects of `object_size` bytes (1 to 32768). `name` is copied (up to 31 bytes);
+ * Makes a cache of objects of `object_size` bytes (1 to 131072). `name` is copied (up to 31 bytes);
  * it appears in statistics and messages, and need not be unique. Returns NULL with errno EINVAL
  * (size, alignment, flags, or name NULL or empty), EAGAIN (called by a function that the library
  * calls while it starts, such as the program's own getpid) or ENOMEM. For EINVAL and EAGAIN a

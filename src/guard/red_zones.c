@@ -97,9 +97,9 @@ static bool is_large_slab(const struct slab *slab)
     return !slab->cache->percpu;
 }
 
-static uint16_t *red_zones_note_of(const struct slab *slab, const void *object)
+static uint32_t *red_zones_note_of(const struct slab *slab, const void *object)
 {
-    return (uint16_t *)slab->side[RED_ZONES_EXTENSION] + slab_index(slab, object);
+    return (uint32_t *)slab->side[RED_ZONES_EXTENSION] + slab_index(slab, object);
 }
 
 static size_t red_zones_size_asked(const struct slab *slab, const void *object)
@@ -184,7 +184,7 @@ static void check(const struct slab *slab, char *object, const char *what)
 
 static size_t red_zones_notes_bytes(const struct slab *slab)
 {
-    return slab->capacity * sizeof(uint16_t);
+    return slab->capacity * sizeof(uint32_t);
 }
 
 static bool red_zones_made(struct slab *slab)
@@ -217,7 +217,7 @@ static void red_zones_resize(struct slab *slab, void *object, size_t size)
     if (is_large_slab(slab))
         slab->side[RED_ZONES_EXTENSION] = (void *)(uintptr_t)size;
     else
-        *red_zones_note_of(slab, object) = narrow(uint16_t, size);
+        *red_zones_note_of(slab, object) = narrow(uint32_t, size);
     write_zone((char *)object + size, slack_end(slab, object, size));
 }
 

@@ -26,7 +26,7 @@
 
 #define REGION_ALIGNMENT  ((size_t)16)
 #define REGION_SMALL      ((size_t)4096)
-#define REGION_BIG        OBJECT_SIZE_MAX
+#define REGION_BIG        ((size_t)32768)
 #define REGION_SMALLS     8          /* the first pages of a region are small, later ones big */
 #define REGION_AHEAD_MAX  (1u << 20) /* ticks; the largest scm_max_extension */
 #define REGION_FOR_EVER   (1u << 30) /* ticks; no local date is known */

@@ -54,7 +54,7 @@ int main(void)
     cached = prudence_cache_alloc(cache);
     fresh = prudence_cache_alloc(cache);
     safe = prudence_cache_alloc(other);
-    large = prudence_malloc(100000);
+    large = prudence_malloc(200000);
     resting = prudence_malloc(90000);
     deferred = prudence_malloc(200000);
     prudence_free(resting);
@@ -109,8 +109,8 @@ class Gdb(unittest.TestCase):
     @staticmethod
     def questions():
         asked = ("whois live", "whois live + 7", "whois cached", "whois safe", "whois fresh", "whois in_slab", "whois free_one",
-                 "whois neighbour", "whois large", "whois odd", "whois large + 102399",
-                 "whois large + 102400", "whois large - 1", "whois resting + 89999", "whois 4096", "whois main", "whois",
+                 "whois neighbour", "whois large", "whois odd", "whois large + 200703",
+                 "whois large + 200704", "whois large - 1", "whois resting + 89999", "whois 4096", "whois main", "whois",
                  "caches", "counters", "counters routes", "counters nothing", "latent", "latent routes", "latent nothing", "readers",
                  "traces", "walk routes", "walk nothing", "profile none")
         return [word for question in asked for word in (f"echo === {question}\\n", f"prudence {question}")]
@@ -133,8 +133,8 @@ class Gdb(unittest.TestCase):
 
     def test_pages_beside_large_blocks(self):
         """The first blocks have a closed page on each side, and rest closed when they are freed."""
-        for question, said in (("large + 102399", "the address is 102399 bytes into it"),
-                               ("large + 102400", "in no object: before the first or after the last"),
+        for question, said in (("large + 200703", "the address is 200703 bytes into it"),
+                               ("large + 200704", "in no object: before the first or after the last"),
                                ("large - 1", "in no object: before the first or after the last"),
                                ("resting + 89999", "freed: a large block of 90112 bytes at 0x")):
             for answer in self.answers(f"whois {question}"):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large blocks, of more than 32 KiB or aligned to more than a page. Each is a slab of one object,
+ * Large blocks, of more than 128 KiB or aligned to more than a page. Each is a slab of one object,
  * so a block is found, checked, deferred and counted like every other object, in one cache that has
  * no per-CPU caches. A freed block goes back to the page source at once, which keeps the pages that
  * will be wanted again.
@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "heap/cache_life.h"
 #include "heap/heap.h"
+#include "heap/size_class.h"
 #include "heap/upcalls.h"
 #include "slab/cache.h"
 #include "slab/large.h"
@@ -137,7 +138,7 @@ bool large_resize(struct slab *slab, size_t size)
     size_t bytes;
     bool done;
 
-    if (size <= max_size(OBJECT_SIZE_MAX, os_page_size) / 2 || !large_block_bytes(size, 1, &bytes))
+    if (size <= max_size(size_class_most(), os_page_size) / 2 || !large_block_bytes(size, 1, &bytes))
         return false;
     node_check_live(slab, "prudence_realloc");
     if (heap_upcalls.resizes)

@@ -21,18 +21,20 @@ static void *out_of_memory(void)
 }
 
 /* Allocates an object that no existing size class serves, because the class is still to be made,
- * the alignment differs, or the block is large. */
-static void *allocate_anew(size_t size, size_t alignment, bool *zeroed)
+ * the alignment differs, or the block is large. `class_max` is the largest size to be in a class. */
+static void *allocate_anew(size_t size, size_t class_max, size_t alignment, bool *zeroed)
 {
     bool failed = false;
-    struct prudence_cache *cache = size_class_cache(size, alignment, &failed);
+    struct prudence_cache *cache =
+        size <= class_max ? size_class_cache(size, alignment, &failed) : NULL;
 
     if (cache)
         return object_alloc(cache, max_size(size, 1), "prudence_malloc");
     return failed ? NULL : large_alloc(size, alignment, zeroed);
 }
 
-static __attribute__((noinline)) void *malloc_block(size_t size, size_t alignment, bool *zeroed)
+static __attribute__((noinline)) void *malloc_block(size_t size, size_t class_max, size_t alignment,
+                                                    bool *zeroed)
 {
     void *object = NULL;
 
@@ -40,7 +42,7 @@ static __attribute__((noinline)) void *malloc_block(size_t size, size_t alignmen
         object = nested_alloc(size, alignment, zeroed);
     if (likely(!object_call_is_nested()) || (!object && os_in_vfork_child)) {
         nested_depth++;
-        object = allocate_anew(size, alignment, zeroed);
+        object = allocate_anew(size, class_max, alignment, zeroed);
         nested_depth--;
     }
     return object ? object : out_of_memory();
@@ -57,7 +59,7 @@ __attribute__((noinline)) void *malloc_slow(size_t size)
         return object;
     return cache && likely(!object_call_is_nested())
                ? object_alloc_by_gate(cache, size, "prudence_malloc")
-               : malloc_block(size, 1, &zeroed);
+               : malloc_block(size, OBJECT_SIZE_MAX, 1, &zeroed);
 }
 
 FAST_ENTRY __attribute__((noinline)) void *malloc_counted(size_t size, size_t place)
@@ -98,7 +100,7 @@ void *prudence_calloc(size_t count, size_t size)
 
     if (!checked_multiply(count, size, &bytes))
         return out_of_memory();
-    object = malloc_block(bytes, 1, &zeroed);
+    object = malloc_block(bytes, CALLOC_CLASS_MAX, 1, &zeroed);
     if (object && !zeroed)
         malloc_zero(object, bytes);
     return object;
@@ -112,7 +114,7 @@ void *prudence_aligned_alloc(size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return malloc_block(size, alignment, &zeroed);
+    return malloc_block(size, OBJECT_SIZE_MAX, alignment, &zeroed);
 }
 
 size_t prudence_usable_size(const void *object)
@@ -145,7 +147,7 @@ static bool shrinking_has_failed;
  * factors, get no more than they ask for, nor do objects whose extensions know their size. */
 static void *malloc_grown(size_t size, size_t usable, bool exact)
 {
-    size_t room = min_size(usable + usable / 2, OBJECT_SIZE_MAX);
+    size_t room = min_size(usable + usable / 2, size_class_most());
     int saved_errno = errno;
     void *object = NULL;
 
@@ -163,7 +165,7 @@ static void *malloc_moved(const struct slab *slab, size_t size, size_t usable, b
 
     if (size <= usable || must_move(slab) || nested)
         return prudence_malloc(size);
-    if (size <= OBJECT_SIZE_MAX)
+    if (size <= size_class_most())
         return malloc_grown(size, usable, load_relaxed(&slab->extensions));
     if (is_large(slab) && growing > size)
         object = large_alloc_grown(size, growing);
@@ -274,7 +276,7 @@ report_size(struct slab *slab, const void *object, size_t size, const char *what
 
 static bool has_pages_for(const struct slab *slab, size_t size)
 {
-    return size > OBJECT_SIZE_MAX && size <= slab_usable_bytes(slab) &&
+    return size > size_class_most() && size <= slab_usable_bytes(slab) &&
            slab_usable_bytes(slab) - size < os_page_size;
 }
 

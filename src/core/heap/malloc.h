@@ -7,6 +7,9 @@
 #include "heap/object.h"
 #include "heap/size_class.h"
 
+/* Larger objects that shall be zero get pages of their own, which are often known to be. */
+#define CALLOC_CLASS_MAX MEDIUM_MAX
+
 /* Works as prudence_malloc() without the fast path, which found no object. */
 void *malloc_slow(size_t size);
 

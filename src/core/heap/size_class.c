@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Size classes are 16 bytes apart up to 128, then eight per doubling up to 32 KiB, so that at most
+ * Size classes are 16 bytes apart up to 128, then eight per doubling up to 128 KiB, so that at most
  * 12.5 % of an object above 128 bytes is waste. Each class is a slab cache, made when first needed.
  *
  * An object with an alignment is in the class of its size if all objects there are so aligned.
@@ -197,7 +197,9 @@ struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *fai
 {
     struct prudence_cache *cache;
 
-    if (size > OBJECT_SIZE_MAX - size_class_spare || alignment > OS_PAGE_SIZE)
+    if (unlikely(size > MEDIUM_MAX))
+        process_start(); /* sets slab_margin */
+    if (size > size_class_most() - size_class_spare || alignment > OS_PAGE_SIZE)
         return NULL;
     if (alignment > LINEAR_STEP) {
         cache = cache_with_alignment(max_size(size, 1) + size_class_spare, alignment);

@@ -4,27 +4,31 @@
 #define HEAP_SIZE_CLASS_H
 
 #include "heap/heap.h"
+#include "slab/cache.h"
 
 #define LINEAR_STEP          16
 #define LINEAR_MAX           128
 #define LINEAR_CLASSES       (LINEAR_MAX / LINEAR_STEP)
 #define CLASSES_PER_DOUBLING 8
-#define DOUBLINGS            8 /* 128 to 32768 */
+#define DOUBLINGS            10 /* 128 to 131072 */
 #define CLASSES              (LINEAR_CLASSES + DOUBLINGS * CLASSES_PER_DOUBLING)
 
 extern HIDDEN struct prudence_cache *size_classes[CLASSES];
 
 /*
  * A size's place in the tables below. The smallest sizes come in steps of LINEAR_STEP, the others
- * in steps of MEDIUM_STEP; the last place is for all sizes without a class and stays empty. The
+ * in steps of MEDIUM_STEP, and those of more than MEDIUM_MAX in steps of LARGE_STEP; the last place is for all sizes without a class and stays empty. The
  * place is computed without size_class_of(), because that uses `bsr`, which waits for the register
  * that it writes, so each call would wait for the call before it (ADR 40).
  */
 #define SMALL_MAX    1024
 #define SMALL_STEPS  (SMALL_MAX / LINEAR_STEP + 1)
 #define MEDIUM_STEP  (SMALL_MAX / CLASSES_PER_DOUBLING)
-#define MEDIUM_STEPS ((OBJECT_SIZE_MAX - SMALL_MAX) / MEDIUM_STEP)
-#define SIZE_PLACES  (SMALL_STEPS + MEDIUM_STEPS + 1)
+#define MEDIUM_MAX   ((size_t)32768)
+#define MEDIUM_STEPS ((MEDIUM_MAX - SMALL_MAX) / MEDIUM_STEP)
+#define LARGE_STEP   (MEDIUM_MAX / CLASSES_PER_DOUBLING)
+#define LARGE_STEPS  ((OBJECT_SIZE_MAX - MEDIUM_MAX) / LARGE_STEP)
+#define SIZE_PLACES  (SMALL_STEPS + MEDIUM_STEPS + LARGE_STEPS + 1)
 
 /* Classes in use, by place. */
 extern HIDDEN struct prudence_cache *ready_classes[SIZE_PLACES];
@@ -57,6 +61,13 @@ size_t size_class_bytes(unsigned class);
 /* Formats the name of a cache of one size, "size-48" for example, into CACHE_NAME_SIZE bytes. */
 void size_class_name(char *name, const char *kind, size_t size);
 
+/* Returns the largest size that has a class. Where blocks lie between closed pages (guard_large),
+ * they do from MEDIUM_MAX on. */
+static inline size_t size_class_most(void)
+{
+    return unlikely(slab_margin) ? MEDIUM_MAX : OBJECT_SIZE_MAX;
+}
+
 /* Returns the class of a `size` from 1 to OBJECT_SIZE_MAX. */
 static inline unsigned size_class_of(size_t size)
 {
@@ -70,17 +81,24 @@ static inline unsigned size_class_of(size_t size)
            (unsigned)((size - 1 - ((size_t)LINEAR_MAX << doubling)) >> step_shift);
 }
 
-/* Returns the place of any size. */
-static inline __attribute__((always_inline)) size_t size_place(size_t size)
+/* Returns the place of any size, where sizes above `most` have no class. */
+static inline __attribute__((always_inline)) size_t size_place_within(size_t size, size_t most)
 {
     size_t place = SIZE_PLACES - 1;
 
     if (likely(size <= SMALL_MAX))
         place = (size + LINEAR_STEP - 1) / LINEAR_STEP;
-    else if (likely(size <= OBJECT_SIZE_MAX))
+    else if (likely(size <= MEDIUM_MAX))
         place = SMALL_STEPS + (size - SMALL_MAX - 1) / MEDIUM_STEP;
+    else if (most > MEDIUM_MAX && size <= most)
+        place = SMALL_STEPS + MEDIUM_STEPS + (size - MEDIUM_MAX - 1) / LARGE_STEP;
     __asm__("" : "+r"(place)); /* keep gcc from scaling the index here, with an extra instruction */
     return place;
+}
+
+static inline __attribute__((always_inline)) size_t size_place(size_t size)
+{
+    return size_place_within(size, OBJECT_SIZE_MAX);
 }
 
 /* Returns the cache of an ordinary size whose class is in use already, or NULL. */

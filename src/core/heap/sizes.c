@@ -23,7 +23,7 @@
 struct prudence_sizes {
     struct prudence_cache *blocks;           /* NULL: destroyed */
     struct prudence_cache *classes[CLASSES]; /* NULL: not made yet; atomic */
-    char name[CACHE_NAME_SIZE - sizeof "-32768" + 1];
+    char name[CACHE_NAME_SIZE - sizeof "-131072" + 1];
 };
 
 #define FAMILIES_KEPT 32
@@ -93,7 +93,7 @@ void *prudence_sizes_alloc(struct prudence_sizes *sizes, size_t size)
     struct prudence_cache *cache;
     unsigned class;
 
-    if (unlikely(size > OBJECT_SIZE_MAX)) {
+    if (unlikely(size > size_class_most())) {
         require_family(sizes, "prudence_sizes_alloc");
         return prudence_cache_alloc_block(sizes->blocks, size, NULL);
     }

@@ -3,8 +3,8 @@
  * Creates and destroys slab caches.
  *
  * Sizes follow proven heuristics. A slab is the smallest power of two of pages, from
- * OS_SLAB_BYTES_MIN to OS_SLAB_BYTES_MAX, that holds OS_SLAB_OBJECTS, or at least 8 large ones; a
- * node keeps 5 to 10 free slabs. If the system's pages are larger, or the cache is roomy (ADR 150),
+ * OS_SLAB_BYTES_MIN to OS_SLAB_BYTES_MAX, that holds OS_SLAB_OBJECTS, or at least 8 large ones
+ * (4 of more than 32 KiB); a node keeps 5 to 10 free slabs. If the system's pages are larger, or the cache is roomy (ADR 150),
  * slabs of small objects are larger too, and a node keeps as many free bytes of them (ADR 9). A
  * dense cache takes the number of pages that leaves the least over (ADR 10), and so does a roomy
  * one that would leave much. Strides that would crowd few sets of a first-level cache are avoided
@@ -27,6 +27,8 @@
 #include "slab/reclaim/decay_early.h"
 
 #define SLAB_OBJECTS_MIN 8
+#define BIG_OBJECT         ((size_t)32 << 10)
+#define BIG_OBJECTS_MIN    4 /* slabs of 8 would reach 1 MiB, of which a survivor keeps all */
 #define DENSE_BYTES_MIN  ((size_t)32 << 10) /* keeps a slab's metadata small in comparison */
 #define ROOMY_BYTES_MIN  ((size_t)16 << 10) /* ... and the pages that are kept for one object */
 #define ROOMY_LEFT_OVER  32 /* a roomy slab leaves at most a 32nd of its bytes over */
@@ -39,7 +41,7 @@
 #define SKEW_END   ((size_t)8192)
 
 #define BUDGET_BYTES     ((size_t)1 << 20)
-#define BUDGET_OBJECTS   ((size_t)1024) /* of large objects, at least up to BUDGET_BYTES_MAX */
+#define BUDGET_OBJECTS   ((size_t)1024) /* of up to BIG_OBJECT, at least up to BUDGET_BYTES_MAX */
 #define BUDGET_BYTES_MAX ((size_t)4 << 20)
 
 size_t slab_redzone READ_MOSTLY = 0;
@@ -103,15 +105,21 @@ static size_t color_room(const struct prudence_cache *cache, const struct cache_
     return wanted - color_step(cache);
 }
 
-/* Returns the number of objects in a slab of `bytes`. The last of SLAB_OBJECTS_MIN does not give
- * way to colors. */
+/* Returns the fewest objects that a slab has. */
+static size_t objects_min(size_t stride)
+{
+    return stride > BIG_OBJECT ? BIG_OBJECTS_MIN : SLAB_OBJECTS_MIN;
+}
+
+/* Returns the number of objects in a slab of `bytes`. The last of objects_min() does not give way
+ * to colors. */
 static unsigned objects_in(const struct prudence_cache *cache, const struct cache_body *body,
                            size_t bytes)
 {
     size_t room = color_room(cache, body),
            colored = bytes > room ? (bytes - room) / body->stride : 0;
 
-    return narrow(unsigned, max_size(colored, min_size(bytes / body->stride, SLAB_OBJECTS_MIN)));
+    return narrow(unsigned, max_size(colored, min_size(bytes / body->stride, objects_min(body->stride))));
 }
 
 /* Returns the bytes that the objects of a slab of `bytes` leave over. */
@@ -128,11 +136,11 @@ static bool is_denser(const struct prudence_cache *cache, const struct cache_bod
     return left_over(cache, body, bytes) * other < left_over(cache, body, other) * bytes;
 }
 
-/* Returns whether slabs of `bytes` have at least SLAB_OBJECTS_MIN objects, and room for colors. */
+/* Returns whether slabs of `bytes` have at least objects_min() objects, and room for colors. */
 static bool is_enough(const struct prudence_cache *cache, const struct cache_body *body,
                       size_t bytes)
 {
-    return bytes >= SLAB_OBJECTS_MIN * body->stride + color_room(cache, body);
+    return bytes >= objects_min(body->stride) * body->stride + color_room(cache, body);
 }
 
 /*
@@ -163,7 +171,7 @@ static size_t slab_bytes_for(size_t stride, size_t least)
 
     while (bytes / stride < OS_SLAB_OBJECTS && bytes < OS_SLAB_BYTES_MAX)
         bytes *= 2;
-    while (bytes / stride < SLAB_OBJECTS_MIN)
+    while (bytes / stride < objects_min(stride))
         bytes *= 2;
     return bytes;
 }
@@ -210,8 +218,10 @@ static void choose_sizes(struct cache_body *body, size_t budget)
     bool fixed = budget > 0;
 
     if (!fixed)
-        budget = clamp_size(BUDGET_OBJECTS * body->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
-    body->batch = (unsigned)clamp_size(GP_BATCH_BYTES / body->stride, 4, GP_BATCH_OBJECTS);
+        budget = body->stride > BIG_OBJECT
+                     ? BUDGET_BYTES
+                     : clamp_size(BUDGET_OBJECTS * body->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
+    body->batch = (unsigned)clamp_size(GP_BATCH_BYTES / body->stride, 2, GP_BATCH_OBJECTS);
     body->size_max = (unsigned)clamp_size(budget / body->stride, 4, OS_CACHE_OBJECTS_MAX);
     body->batch = (unsigned)min_size(body->batch, body->size_max / 2);
     body->size_min = (unsigned)min_size((size_t)2 * body->batch, body->size_max);

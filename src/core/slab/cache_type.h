@@ -28,7 +28,7 @@
 #include "slab/figures.h"
 
 #define CACHE_NAME_SIZE 32
-#define OBJECT_SIZE_MAX ((size_t)32768)
+#define OBJECT_SIZE_MAX OS_OBJECT_SIZE_MAX
 
 /* Most objects that move between a CPU's caches and a node at a time. The mover copies them on its
  * stack, and the limit bounds the time for which a CPU's caches stay owned. */

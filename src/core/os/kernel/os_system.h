@@ -94,6 +94,9 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #endif
 }
 
+/* Slabs of larger objects would need too many contiguous pages. */
+#define OS_OBJECT_SIZE_MAX ((size_t)32 << 10)
+
 /* Objects that a slab should have: the fewest that SLUB wants on 64 CPUs. Most caches have few
  * objects, and slabs for more would hold much that is unused (ADR 3). 8 KB are enough for two
  * refills of the smallest objects. Order 3 is the largest that the page allocator works for

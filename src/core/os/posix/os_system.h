@@ -108,6 +108,9 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
     copy_unseen(to, from, count * sizeof *to);
 }
 
+/* Larger ones are blocks (heap/large.c). */
+#define OS_OBJECT_SIZE_MAX ((size_t)128 << 10)
+
 /* Objects that a slab should have, and the smallest and largest slab of small objects. Where runs
  * of pages may be missing, a smaller slab is better than none. */
 #define OS_SLAB_OBJECTS     128

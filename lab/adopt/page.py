@@ -8,9 +8,8 @@ import statistics
 from adopt.memory import growth
 from measure.page import busy_warning, count, grouped, write_results
 from measure.pictures import OURS, THEIRS, plt
-from measure.verdict import spread
+from measure.verdict import ROUNDS, SAME, spread
 
-SAME = 0.02          # as in every report
 TITLE = "Before and after"
 ARROWS = {"less": "↓", "more": "↑"}
 BUSY = 0.5           # CPUs that other programs took; above it, CPU times do not show differences of some per cent
@@ -19,8 +18,8 @@ ENDURED = "Over a longer time"
 NOTES = [
     "Both sides are built from the same source of Debian with the same flags; after has lab/adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
     "before, after, before, after. A figure is the median of the rounds, with the least and the most in brackets.",
-    "The last column compares round by round: the median of after ÷ before, with the least and the most. Better or worse is said where all rounds "
-    f"agree by more than {SAME:.0%}.",
+    "The last column compares round by round: the median of after ÷ before, with the least and the most. Better or worse is said where all rounds, "
+    f"{ROUNDS} at least, agree by more than {SAME:.0%}.",
     "↓: less is better; ↑: more is. A program's own tests are the same on both sides.",
 ]
 
@@ -45,7 +44,7 @@ def verdict(measure, found, rounds):
     """Judges ratios of after ÷ before. A round whose before is 0 has no ratio, and agrees with no other."""
     if not found:
         return "–"
-    if len(found) < rounds:
+    if len(found) < max(rounds, ROUNDS):
         return "unclear"
     if measure.better == "more":
         found = [1 / one if one else float("inf") for one in found]

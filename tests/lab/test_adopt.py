@@ -240,10 +240,12 @@ class Page(unittest.TestCase):
         return [line["verdict"] for line in page.measure_cells(document(*rounds), Made())]
 
     def test_says_better_and_worse(self):
-        self.assertEqual(self.words(((10, 100), (5, 90)), ((10, 100), (6, 80))), ["better", "worse"])
-        self.assertEqual(self.words(((10, 100), (10.1, 100)), ((10, 100), (9.9, 130))), ["the same", "unclear"])
-        self.assertEqual(self.words(((0, 100), (5, 100))), ["–", "the same"])
-        self.assertEqual(self.words(((0, 100), (5, 100)), ((10, 100), (5, 100))), ["unclear", "the same"])
+        rounds = ((10, 100), (5, 90)), ((10, 100), (6, 80)), ((10, 100), (5, 80))
+        self.assertEqual(self.words(*rounds), ["better", "worse"])
+        self.assertEqual(self.words(*rounds[:2]), ["unclear", "unclear"])  # of two rounds
+        self.assertEqual(self.words(((10, 100), (10.1, 100)), ((10, 100), (9.9, 130)), ((10, 100), (10, 100))), ["the same", "unclear"])
+        self.assertEqual(self.words(*[((0, 100), (5, 100))] * 3), ["–", "the same"])
+        self.assertEqual(self.words(*[((0, 100), (5, 100))] * 2, ((10, 100), (5, 100))), ["unclear", "the same"])
 
     def test_names_tests_that_fail_on_one_side(self):
         line, = page.tests_cells(document(), Made())
@@ -256,7 +258,7 @@ class Page(unittest.TestCase):
             (place / "results/data").mkdir(parents=True)
             (place / "results-adopt.md").write_text("# A\n\n## Before and after\n\nText.\n\n| a |\n|---|\n| b |\n")
             made = Report(place / "adopt.json", into=place)
-            self.assertEqual(page.report(document(((10, 100), (5, 90)), ((10, 100), (6, 80))), made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
+            self.assertEqual(page.report(document(((10, 100), (5, 90)), ((10, 100), (6, 80)), ((10, 100), (5.5, 85))), made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
             self.assertIn("Made up", (place / "adopt.html").read_text())
             shown = (place / "results-adopt.md").read_text()
             self.assertIn("| time, µs ↓ | 10 | 5.5 | better |", shown)

@@ -10,7 +10,7 @@ from measure.page import busy_warning, count, grouped, write_results
 from measure.pictures import OURS, THEIRS, plt
 from measure.verdict import ROUNDS, SAME, spread
 
-TITLE = "Before and after"
+TITLE = "Where Prudence loses"
 ARROWS = {"less": "↓", "more": "↑"}
 BUSY = 0.5           # CPUs that other programs took; above it, CPU times do not show differences of some per cent
 WATCHED = "What waited before"
@@ -194,10 +194,10 @@ def with_kept_rows(table, cells, known):
     return sorted(kept + cells, key=lambda line: order.index(line["subject"]) if line["subject"] in order else len(order))
 
 
-def decided(cells):
-    """Without the figures that are unclear, and without ranges, which the CSV file has."""
-    kept = [row for row in cells if row["verdict"] != "unclear"]
-    return grouped([{title: re.sub(r" \[.*\]$", "", cell) for title, cell in row.items() if title != "after ÷ before"} for row in kept])
+def losses(cells):
+    """The figures that became worse, without ranges. The CSV file has all."""
+    kept = [row for row in cells if row["verdict"] == "worse"]
+    return grouped([{title: re.sub(r" \[.*\]$", "", cell) for title, cell in row.items() if title not in ("after ÷ before", "verdict")} for row in kept])
 
 
 def write_rows(docs, name, table, cells, known, title, arrange=list):
@@ -215,7 +215,7 @@ def report(document, made, known):
                warnings=busy_warning(document), headline=headline(cells), source="", versions=[],
                parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else [])
                + ([endured_part(document, known, endured, made)] if endured else []))
-    tables = (("adopt", "adopt", cells, TITLE, decided), ("latent", "latent", watched, WATCHED, list), ("hours", "endured", endured, ENDURED, grouped))
+    tables = (("adopt", "adopt", cells, TITLE, losses), ("latent", "latent", watched, WATCHED, list), ("hours", "endured", endured, ENDURED, grouped))
     tables = [one for one in tables if one[2]]
     made.tables({table: rows for _, table, rows, _, _ in tables})
     for name, table, rows, title, arrange in tables if made.into else ():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Which limit of deferred bytes is in force (ADR 141).
+ * Which limit of deferred bytes is in force (ADR 34).
  *
  * latent_limit holds with a reader that blocks or stays. While the blocking reader merely waits
  * for a CPU, as with more threads than CPUs, holding writers back gains little, so the limit in

@@ -2,7 +2,7 @@
 /*
  * Purges hollow pages, which are pages within slabs in use of which all objects are free (ADR 170).
  * A trim purges all. A round of decay purges those of slabs from which no object has come or gone
- * since an earlier round, a few at a time (ADR 175). Afterwards a slab is used only if others have
+ * since an earlier round, a few at a time (ADR 170). Afterwards a slab is used only if others have
  * no free object. If every second one is, decay was wrong, and pauses for some rounds.
  *
  * A thread moves slabs that have some to SLAB_AWAY under the node's lock, purges their pages

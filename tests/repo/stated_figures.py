@@ -19,7 +19,6 @@ FORMS = {
     "a date": r"\b\d{4}-\d\d-\d\d\b",
     "a year": r"\b(?:ASPLOS|of) (?:199\d|20[0-3]\d)\b(?! ?(?:%|[A-Za-z]*B\b|bytes|times))",
     "a width or a name": r"\bx86-64\b|\b(?:32|64)-bit\b",
-    "a page of the manual": r"\b[a-z-]+\(\d\)",
     "a licence": r"\bGPL-2\.0\b",
     "a version of ours": r"(?m:^)## \d\.\d+\.\d+(?= \()|\b(?:release|migrate)-\d\.\d+|\b(?:themselves|since) \d\.[\d.]*\d|find_package\(prudence \d\.\d+|PRUDENCE_\d\.\d+",
 }
@@ -99,6 +98,5 @@ FIGURES = [
     # --------------------------------------------------------------------------------------------------- CHANGELOG
 
     (CHANGES, "other sizes than {}, {} and {} KiB", [said("docs/how-to/install.md", "4, 16 or 64 KiB")] * 3),
-    (CHANGES, "pages of {} or {} KiB, live blocks", [said("docs/how-to/install.md", "4, 16 or 64 KiB")] * 2),
     (CHANGES, "(layout {}; those of layout {} still run)", [said("include/prudence/sequences.h", "PRUDENCE_INLINE_LAYOUT 3"), said("docs/adr/0040-fast-paths-inlined-into-programs.md", "Layout 2 (before 0.1)")]),
 ]

@@ -19,6 +19,7 @@ FORMS = {
     "a date": r"\b\d{4}-\d\d-\d\d\b",
     "a year": r"\b(?:ASPLOS|of) (?:199\d|20[0-3]\d)\b(?! ?(?:%|[A-Za-z]*B\b|bytes|times))",
     "a width or a name": r"\bx86-64\b|\b(?:32|64)-bit\b",
+    "a page of the manual": r"\b[a-z-]+\(\d\)",
     "a licence": r"\bGPL-2\.0\b",
     "a version of ours": r"(?m:^)## \d\.\d+\.\d+(?= \()|\b(?:release|migrate)-\d\.\d+|\b(?:themselves|since) \d\.[\d.]*\d|find_package\(prudence \d\.\d+|PRUDENCE_\d\.\d+",
 }

@@ -80,7 +80,7 @@ class Version(unittest.TestCase):
 class Filled(unittest.TestCase):
     def test_each_page_was_made(self):
         self.assertEqual([page.name for page in PAGES], sorted(page.name for page in (ROOT / "docs/man").iterdir()))
-        self.assertEqual([page.name for page in PAGES if re.search(r'^\.\\" (options|functions|help) of', page.read_text(), re.M)], [])
+        self.assertEqual([page.name for page in PAGES if re.search(r'^\.\\" (options|functions|headers|code|help) of', page.read_text(), re.M)], [])
 
     def test_a_program_that_is_not_there_describes_nothing(self):
         self.assertEqual(manuals.filled('a\n.\\" help of nothing\nb\n', "/"), "a\nb\n")

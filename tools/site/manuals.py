@@ -8,6 +8,8 @@ r"""Put into the manual pages of docs/man what other files say, so that the sour
 Writes all pages into FOLDER. Comments of a page name what follows them:
     .\" options of docs/reference/options.md      the page, without its title and first sentence
     .\" functions of scm.h                        the declarations of a public header
+    .\" headers of include/prudence               each header with its first sentence, but those that the page names
+    .\" code of tests/docs/readme.c               a program, without its first comment
     .\" help of acdc                              the options that a program of the folder PROGRAMS describes
     .\" help of prudence-bench pairs stall        the same, of its commands together
 A program that is not in PROGRAMS, or does not run here (a build for another processor), leaves its options to its --help.
@@ -85,6 +87,20 @@ def of_header(name, root):
     return "\n".join(lines) + "\n"
 
 
+def of_headers(page, root):
+    return "".join(f'.TP\n.BR <prudence/{escaped(header.name)}> " (prudence\\-{escaped(header.name)} (3))"\n{escaped(first_sentence(header.text))}\n'
+                   for header in headers.read_all(root / "include/prudence") if f"<prudence/{header.name}>" not in page.replace("\\-", "-"))
+
+
+def first_sentence(text):
+    return re.split(r"(?<=[^.])\.(?: |$)", headers.blocks(text)[0][1], maxsplit=1)[0].replace("`", "") + "."
+
+
+def of_code(path):
+    code = re.sub(r"\A(/\*.*?\*/\s*)+", "", path.read_text(), flags=re.S)
+    return f".EX\n{escaped(code)}.EE\n"
+
+
 def broken(declaration):
     """A declaration in lines of the width of a page."""
     if len(declaration) <= COLUMNS:
@@ -103,7 +119,7 @@ def of_help(text):
             found[-1][2] = f"{found[-1][2]} {more[1]}".strip()
         elif title := HEADING.match(line):
             heading = "" if title[1] in ("options", "positional arguments") else title[1]
-    return [one for one in found if not re.search(r"--(help|usage|version)\b", one[1])]
+    return [one for one in found if not re.search(r"--(help|usage)\b", one[1])]
 
 
 def of_program(programs, name, *commands):
@@ -132,8 +148,12 @@ def filled(text, programs=None, root=ROOT):
             return of_page(root / names[0])
         if kind == "functions":
             return of_header(names[0], root)
+        if kind == "headers":
+            return of_headers(text, root)
+        if kind == "code":
+            return of_code(root / names[0])
         return of_program(programs, *names) if programs else ""
-    return re.sub(r'^\.\\" (options|functions|help) of (.*)\n', put, text, flags=re.M)
+    return re.sub(r'^\.\\" (options|functions|headers|code|help) of (.*)\n', put, text, flags=re.M)
 
 
 def main():

@@ -41,7 +41,7 @@ struct working_set {
 };
 
 #define REGRET_SHIFT   3                    /* shift; of the regret, which each window forgets */
-#define SPARE_PER_MS   ((uint64_t)21 << 10) /* bytes; for each ms of `decay`: by default some 2 MB */
+#define SPARE_PER_MS   ((uint64_t)21 << 10) /* bytes; for each ms of `decay`, some 2 MB */
 #define SPARE_SHIFT    2  /* shift; of the bytes in use, kept when a program falls idle */
 #define SEASON_WINDOWS 32 /* windows; of `decay`, because a phase may begin after seconds */
 

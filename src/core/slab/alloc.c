@@ -29,8 +29,8 @@
 #define DUE_CHEAP_OBJECTS     ((size_t)1024)     /* objects; most that wait without a system call */
 #define DUE_CHEAP_BYTES       ((size_t)64 << 10) /* bytes; come back within some ten microseconds */
 #define DUE_CHEAP_OBJECTS_MIN ((size_t)128)      /* objects; enough to make a scan's cost small */
-#define DUE_COSTLY_BYTES      ((size_t)4 << 20) /* bytes; most that wait if it costs a system call */
-#define DUE_COSTLY_PER_NS     3 /* objects; a pair takes some 10 ns, so that is one part in 30 */
+#define DUE_COSTLY_BYTES      ((size_t)4 << 20)  /* bytes; most if it costs a system call */
+#define DUE_COSTLY_PER_NS     3                  /* objects; of some 10 ns a pair, one part in 30 */
 
 static size_t due_bytes(const struct prudence_cache *cache)
 {

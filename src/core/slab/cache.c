@@ -31,9 +31,9 @@
 #define DENSE_BYTES_MIN  ((size_t)32 << 10) /* bytes; keeps a slab's metadata small in comparison */
 #define ROOMY_BYTES_MIN  ((size_t)16 << 10) /* bytes; bounds the pages kept for one object */
 #define ROOMY_LEFT_OVER  32                 /* part; the most bytes that a roomy slab leaves over */
-#define COLORS_MAX       64             /* slabs; differ by lines, as many as a cache has sets */
-#define WINDOW_CROWDED   ((size_t)1024) /* bytes; objects of its multiples keep their colors */
-#define SKEW_GRAIN       ((size_t)512) /* bytes; its multiples share at most eight sets of a cache */
+#define COLORS_MAX       64                /* slabs; differ by lines, as many as a cache has sets */
+#define WINDOW_CROWDED   ((size_t)1024)    /* bytes; its multiples keep their colors */
+#define SKEW_GRAIN       ((size_t)512)     /* bytes; its multiples share few sets of a cache */
 #define SKEW_MIN         ((size_t)1024)    /* bytes; smaller objects would pay too much */
 #define SKEW_END         ((size_t)8192)    /* bytes; larger objects fill enough sets */
 #define BUDGET_BYTES     ((size_t)1 << 20) /* bytes; least budget of a cache on one CPU */

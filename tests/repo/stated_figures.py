@@ -105,6 +105,5 @@ FIGURES = [
     # --------------------------------------------------------------------------------------------------- CHANGELOG
 
     (CHANGES, "other sizes than {}, {} and {} KiB", [said("docs/how-to/install.md", "4, 16 or 64 KiB")] * 3),
-    (CHANGES, "pages of {} or {} KiB, live blocks", [said("docs/how-to/install.md", "4, 16 or 64 KiB")] * 2),
     (CHANGES, "(layout {}; those of layout {} still run)", [said("include/prudence/sequences.h", "PRUDENCE_INLINE_LAYOUT 3"), said("docs/adr/0040-fast-paths-inlined-into-programs.md", "Layout 2 (before 0.1)")]),
 ]

@@ -324,7 +324,7 @@ class Stat(Case):
 
     def test_help_and_manual_name_every_option(self):
         text = self.run_tool(STAT, "--help").stdout
-        page = (ROOT / "docs/man/prudence-stat.1").read_text().replace("\\-", "-")
+        page = (BUILD / "man/prudence-stat.1").read_text().replace("\\-", "-")
         for option in ("--pid", "--name", "--user", "--interval", "--count", "--json", "--csv", "--listen"):
             self.assertIn(option, text)
             self.assertIn(option, page)

@@ -27,10 +27,10 @@
 #include "slab/node.h"
 #include "slab/slab.h"
 
-#define SLABS_AT_ONCE  16
-#define RANGES_AT_ONCE 64 /* and those of one more slab */
-#define RANGES_MAX     (RANGES_AT_ONCE + 32)
-
+/* Policy: which pages within slabs in use go back? */
+#define SLABS_AT_ONCE  16 /* slabs; taken at a time, so that the node's lock is held briefly */
+#define RANGES_AT_ONCE 64 /* ranges; of pages in one haul, and those of one more slab */
+#define RANGES_MAX     (RANGES_AT_ONCE + 32) /* ranges; room for one more slab */
 #define FLAGS_KEPT                                                                                 \
     (CACHE_TYPESAFE | CACHE_DESTRUCT_SOON | CACHE_CLOSED | CACHE_COMMON | CACHE_CONSTRUCTED)
 
@@ -192,12 +192,10 @@ size_t hollow_purge(void)
 
 /* ---------------------------------------------------------------------------------------- decay */
 
-#define LOOKS_LEAST     128 /* slabs that a round of decay reads on a node, at least ... */
-#define LOOKS_SHIFT     3   /* ... and this part of all */
-#define RANGES_OF_DECAY 16  /* in a visit: some 30 us */
-#define PAUSE_MOST      64
-
-/* Begins a round on the node. Returns how many slabs to read. */
+#define LOOKS_LEAST     128 /* slabs; least that a round of decay reads on a node */
+#define LOOKS_SHIFT     3   /* shift; of all slabs, what a round reads of more */
+#define RANGES_OF_DECAY 16  /* ranges; in a visit, which takes some 30 us */
+#define PAUSE_MOST      64  /* rounds; most left out after pages were wanted again */
 static unsigned round_looks(struct slab_node *node)
 {
     unsigned made = node->hollow_made, regret = node->hollow_regret;

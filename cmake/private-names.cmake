@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Names that the members of the static library share (ADR 135): the hidden names of the main member that another member uses.
+# Names that the members of the static library share (ADR 26): the hidden names of the main member that another member uses.
 #
 #   cmake -D READELF=readelf -D LIBRARY=library.o -D "OTHERS=a.o;b.o" -D TO=FILE -P private-names.cmake
 #

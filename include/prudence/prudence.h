@@ -64,7 +64,7 @@ extern "C" {
 #endif
 
 /*
- * What compilers may check, as of malloc (ADR 177): a result that must be used, the numbers of the
+ * What compilers may check, as of malloc (ADR 10): a result that must be used, the numbers of the
  * arguments that are a size (or two that are multiplied) and an alignment, and for GCC what frees
  * at once.
  */

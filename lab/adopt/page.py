@@ -8,10 +8,9 @@ import statistics
 from adopt.memory import growth
 from measure.page import busy_warning, count, grouped, write_results
 from measure.pictures import OURS, THEIRS, plt
-from measure.verdict import spread
+from measure.verdict import ROUNDS, SAME, spread
 
-SAME = 0.02          # as in every report
-TITLE = "Before and after"
+TITLE = "Where Prudence loses"
 ARROWS = {"less": "↓", "more": "↑"}
 BUSY = 0.5           # CPUs that other programs took; above it, CPU times do not show differences of some per cent
 WATCHED = "What waited before"
@@ -19,8 +18,8 @@ ENDURED = "Over a longer time"
 NOTES = [
     "Both sides are built from the same source of Debian with the same flags; after has lab/adopt/patches/NAME.patch as well, and libprudence. Rounds take turns: "
     "before, after, before, after. A figure is the median of the rounds, with the least and the most in brackets.",
-    "The last column compares round by round: the median of after ÷ before, with the least and the most. Better or worse is said where all rounds "
-    f"agree by more than {SAME:.0%}.",
+    "The last column compares round by round: the median of after ÷ before, with the least and the most. Better or worse is said where all rounds, "
+    f"{ROUNDS} at least, agree by more than {SAME:.0%}.",
     "↓: less is better; ↑: more is. A program's own tests are the same on both sides.",
 ]
 
@@ -45,7 +44,7 @@ def verdict(measure, found, rounds):
     """Judges ratios of after ÷ before. A round whose before is 0 has no ratio, and agrees with no other."""
     if not found:
         return "–"
-    if len(found) < rounds:
+    if len(found) < max(rounds, ROUNDS):
         return "unclear"
     if measure.better == "more":
         found = [1 / one if one else float("inf") for one in found]
@@ -195,10 +194,10 @@ def with_kept_rows(table, cells, known):
     return sorted(kept + cells, key=lambda line: order.index(line["subject"]) if line["subject"] in order else len(order))
 
 
-def decided(cells):
-    """Without the figures that are unclear, and without ranges, which the CSV file has."""
-    kept = [row for row in cells if row["verdict"] != "unclear"]
-    return grouped([{title: re.sub(r" \[.*\]$", "", cell) for title, cell in row.items() if title != "after ÷ before"} for row in kept])
+def losses(cells):
+    """The figures that became worse, without ranges. The CSV file has all."""
+    kept = [row for row in cells if row["verdict"] == "worse"]
+    return grouped([{title: re.sub(r" \[.*\]$", "", cell) for title, cell in row.items() if title not in ("after ÷ before", "verdict")} for row in kept])
 
 
 def write_rows(docs, name, table, cells, known, title, arrange=list):
@@ -216,7 +215,7 @@ def report(document, made, known):
                warnings=busy_warning(document), headline=headline(cells), source="", versions=[],
                parts=[part_of(document, one, made) for one in chosen] + ([watched_part(watched)] if watched else [])
                + ([endured_part(document, known, endured, made)] if endured else []))
-    tables = (("adopt", "adopt", cells, TITLE, decided), ("latent", "latent", watched, WATCHED, list), ("hours", "endured", endured, ENDURED, grouped))
+    tables = (("adopt", "adopt", cells, TITLE, losses), ("latent", "latent", watched, WATCHED, list), ("hours", "endured", endured, ENDURED, grouped))
     tables = [one for one in tables if one[2]]
     made.tables({table: rows for _, table, rows, _, _ in tables})
     for name, table, rows, title, arrange in tables if made.into else ():

@@ -6,7 +6,7 @@ The paper's SLUB frees by call_rcu; kfree_rcu is judged likewise, because Linux 
 
 import statistics
 
-from .verdict import FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, as_cells, change, judge, spread
+from .verdict import SAME, all_rounds, as_cells, at_least, change, judge, most_at, ran_out, spread
 
 OURS, PEERS = "prudence", ("call_rcu", "kfree_rcu")
 LEAST, MOST = 3.9, 28.6  # times as fast, of the paper's Figure 6; most at 4,096 bytes
@@ -30,28 +30,20 @@ def times_by_round(rows, peer):
     return {size: turns for size, turns in sorted(times.items()) if turns}
 
 
-def most_at_the_largest(times, middles):
-    """Each round compares 4,096 bytes with the best of the other sizes; an equal result is neither."""
-    rounds = [change(max(times[size][turn] for size in times if size != LARGEST and turn in times[size]), most)
-              for turn, most in times.get(LARGEST, {}).items() if any(size != LARGEST and turn in times[size] for size in times)]
-    if not rounds:
-        return MISSING, ""
-    best = max(middles, key=middles.get)
-    text = f"most in the median: {best:,} B ({as_times(middles[best])}); {LARGEST:,} B: {as_times(middles[LARGEST])}"
-    return HOLDS if min(rounds) > SAME else FAILS if max(rounds) < -SAME else UNDECIDED, text
-
-
 def figure_6(rows, peer):
     times = times_by_round(rows, peer)
     middles = {size: statistics.median(turns.values()) for size, turns in times.items()}
     largest = list(times.get(LARGEST, {}).values())
-    found = [one for turns in times.values() for one in turns.values()]
+    fewest = min(map(len, times.values()), default=0)
     text = f"{as_times(min(middles.values()))} to {as_times(max(middles.values()))}" if middles else ""
+    verdict, rounds = most_at(LARGEST, times)
+    best = max(middles, key=middles.get, default=0)
+    most = f"most in the median: {best:,} B ({as_times(middles[best])}); {LARGEST:,} B: {as_times(middles[LARGEST])}" if rounds else ""
     return [(f"pairs are faster than with {peer} at every size",
              judge([(f"{size} B", [1 / one - 1 for one in turns.values()]) for size, turns in times.items()], 0, "")),
-            (f"by {LEAST} times at least", (all_rounds(one >= LEAST for one in found), text)),
-            (f"most for objects of {LARGEST:,} bytes", most_at_the_largest(times, middles)),
-            (f"by {MOST} times there", (all_rounds(one >= MOST for one in largest), spread(largest, as_times) if largest else ""))]
+            (f"by {LEAST} times at least", (at_least(LEAST, [list(turns.values()) for turns in times.values()]), text, fewest)),
+            (f"most for objects of {LARGEST:,} bytes", (verdict, most, rounds)),
+            (f"by {MOST} times there", (all_rounds(one >= MOST for one in largest), spread(largest, as_times) if largest else "", len(largest)))]
 
 
 # ------------------------------------------------------------------------------------------------------- Figure 3
@@ -93,12 +85,15 @@ def memory_of(runs):
 
 def figure_3(rows, peer):
     found = runs_of(rows)
-    theirs, ours = found.get(peer, []), [run for run in found.get(OURS, []) if run["samples"]]
-    gone = f"in {sum(map(out_of_memory, theirs))} of {len(theirs)} runs; {memory_of(theirs)}" if theirs else ""
-    return [(f"with {peer} memory grows until it runs out", (all_rounds(map(out_of_memory, theirs)), gone)),
+    theirs, ours = ([run for run in found.get(name, []) if run["samples"] or out_of_memory(run)] for name in (peer, OURS))
+    gone, growing = sum(map(out_of_memory, theirs)), sum(grows(run) and not out_of_memory(run) for run in theirs)
+    text = f"in {gone} of {len(theirs)} runs; {memory_of(theirs)}" if theirs else ""
+    return [(f"with {peer} memory grows until it runs out",
+             (ran_out(gone, len(theirs) - gone - growing, growing), f"{text}; still grew at the end of {growing}" if growing else text, len(theirs))),
             (f"with {peer} memory grows although what is live does not",
-             (all_rounds(grows(run) for run in theirs if run["samples"] or out_of_memory(run)), memory_of(theirs) if theirs else "")),
-            ("Prudence's memory stays the same after the start", (all_rounds(not grows(run) for run in ours), memory_of(ours) if ours else ""))]
+             (all_rounds(grows(run) for run in theirs), memory_of(theirs) if theirs else "", len(theirs))),
+            ("Prudence's memory stays the same after the start",
+             (all_rounds(not grows(run) for run in ours), memory_of(ours) if ours else "", len(ours)))]
 
 
 # ------------------------------------------------------------------------------------------------------------ 3.2

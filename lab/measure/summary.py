@@ -9,6 +9,7 @@ from .bench import by_plain
 from .malloc.page import COLUMNS as MALLOC_FIGURES
 from .page import Refused, busy_warning, markdown_table, write_tables
 from .pictures import MEGA
+from .verdict import ROUNDS
 
 ENDURANCE_BOUND = 16 << 20  # bytes beyond the live set, while threads <= CPUs
 PLAIN_PEERS = {"plain+glibc", "plain+jemalloc", "plain+mimalloc", "plain+tcmalloc"}
@@ -28,6 +29,9 @@ class Results:
     def row(self, part, **wanted):
         return next(iter(self.rows(part, **wanted)), None)
 
+    def fewest_rounds(self):
+        return min((len(row["repeats"]) for part in self.parts for row in self.all_rows(part) if row.get("repeats")), default=0)
+
     def all_rows(self, part):
         """Also those of other programs, and those that failed."""
         return self.parts.get(part, {"rows": []})["rows"]
@@ -37,16 +41,17 @@ class Results:
 
 
 class Summary:
-    """Targets met, of how many, and tables."""
+    """Targets met, of how many, and tables. With fewer than ROUNDS rounds in a row of any part no target is decided."""
 
-    def __init__(self):
-        self.verdicts, self.tables = [], []
+    def __init__(self, rounds):
+        self.rounds, self.verdicts, self.tables = rounds, [], []
 
     def add(self, target, found):
         """`found`: of each row, whether it reaches the target."""
         missed = len(found) - sum(found)
         if found:
-            self.verdicts.append({"target": target, "verdict": f"**missed** in {missed} of {len(found)}" if missed else "**reached**"})
+            verdict = f"**missed** in {missed} of {len(found)}" if missed else "**reached**"
+            self.verdicts.append({"target": target, "verdict": verdict if self.rounds >= ROUNDS else "undecided", "rounds at least": self.rounds})
 
     def table(self, name, title, cells, words=""):
         """A section of the page, and NAME.csv. Without rows, nothing."""
@@ -409,9 +414,10 @@ SECTIONS = (pairs, floors, batches, replacement, alignment, limit, crowd, classi
 
 
 def report(folder):
-    results, summary = Results(folder), Summary()
+    results = Results(folder)
     if not results.parts:
         raise Refused(f"no results in {folder}")
+    summary = Summary(results.fewest_rounds())
     for section in SECTIONS:
         section(results, summary)
     document = next(iter(results.parts.values()))

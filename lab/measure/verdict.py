@@ -3,12 +3,14 @@
 
 A row is one load; its two sides are compared round by round: "less" or "more" if all rounds say so by more than counts as the same, "same" if
 none is beyond that, otherwise "unclear". A finding about all rows holds if no row is worse than the worst exception that the paper itself
-names, and some row is better; it does not hold if a row is worse than that exception in all rounds; otherwise it is undecided."""
+names, and some row is better; it does not hold if a row is worse than that exception in all rounds; otherwise it is undecided. Fewer than
+ROUNDS rounds decide nothing. A finding is a verdict, its figures in words, and the number of rounds that each of its rows has at least."""
 
 import statistics
 
 NAMED = 6         # rows that a reason names, those that matter most
 SAME = 0.02       # the paper's own "equally well"
+ROUNDS = 3        # that a verdict needs
 # The findings of Figures 7 to 11 of the paper, and the worst exception that it names.
 COUNTS_OF_THE_PAPER = [
     ("Figure 7", "hits: more for all caches", 0),
@@ -33,8 +35,10 @@ def word_of(changes):
 
 
 def judge(found, allowed, missing):
-    """Returns (verdict, finding). `found`: (name, changes of each round) of rows, in which less is better; `allowed`: the worst exception that
-    the paper names; `missing`: why there may be no rows."""
+    """Returns a finding. `found`: (name, changes of each round) of rows, in which less is better; `allowed`: the worst exception that the paper
+    names; `missing`: why there may be no rows."""
+    found = list(found)
+    rounds = min((len(changes) for _, changes in found), default=0)
     words, worse, maybe = {"less": 0, "same": 0, "more": 0, "unclear": 0}, [], []
     for name, changes in found:
         words[word_of(changes)] += 1
@@ -42,13 +46,13 @@ def judge(found, allowed, missing):
         if any(over):
             (worse if all(over) else maybe).append((statistics.median(changes), name))
     if not sum(words.values()):
-        return MISSING, missing
+        return MISSING, missing, rounds
     text = ", ".join(f"{word} in {count}" for word, count in words.items() if count) + f" of {sum(words.values())} rows"
     if worse:
-        return FAILS, f"{text}; worse: {listed(worse)}"
+        return FAILS, f"{text}; worse: {listed(worse)}", rounds
     if maybe:
-        return UNDECIDED, f"{text}; rounds differ: {listed(maybe)}"
-    return (HOLDS, text) if words["less"] else (UNDECIDED, f"{text}: nothing is less")
+        return UNDECIDED, f"{text}; rounds differ: {listed(maybe)}", rounds
+    return (HOLDS, text, rounds) if words["less"] else (UNDECIDED, f"{text}: nothing is less", rounds)
 
 
 def listed(found):
@@ -66,9 +70,42 @@ def all_rounds(good):
     return HOLDS if all(good) else UNDECIDED if any(good) else FAILS
 
 
+def at_least(least, rows):
+    """Judges that the factor is at least this in every row; one row that is below it in all its rounds refutes that. `rows`: factors of each round."""
+    below = [[one < least for one in row] for row in rows if row]
+    if not below:
+        return MISSING
+    return FAILS if any(map(all, below)) else UNDECIDED if any(map(any, below)) else HOLDS
+
+
+def ran_out(gone, flat, growing):
+    """Judges that memory runs out, from the numbers of rounds in which it did, in which it did not grow, and in which it still grew at the end. A
+    round of the last kind was too short, and answers nothing."""
+    if not gone + flat + growing:
+        return MISSING
+    return decided(all_rounds([True] * gone + [False] * flat), gone + flat) if gone + flat else UNDECIDED
+
+
+def most_at(largest, times):
+    """Judges that the factor is largest at this load: each round compares it with the best of the others. `times`: {load: {round: factor}}. Returns a
+    verdict and the number of rounds."""
+    others = [turns for load, turns in times.items() if load != largest]
+    rounds = [change(max(turns[turn] for turns in others if turn in turns), most) for turn, most in times.get(largest, {}).items()
+              if any(turn in turns for turns in others)]
+    if not rounds:
+        return MISSING, 0
+    return HOLDS if min(rounds) > SAME else FAILS if max(rounds) < -SAME else UNDECIDED, len(rounds)
+
+
+def decided(verdict, rounds):
+    """Returns the verdict, if there are enough rounds for one."""
+    return UNDECIDED if verdict in (HOLDS, FAILS) and rounds < ROUNDS else verdict
+
+
 def as_cells(lines):
-    """Returns a table from (place, claim of the paper, (verdict, finding))."""
-    return [{"subject": place, "the paper": claim, "verdict": verdict, "here": text} for place, claim, (verdict, text) in lines]
+    """Returns a table from (place, claim of the paper, finding)."""
+    return [{"subject": place, "the paper": claim, "verdict": decided(verdict, rounds), "rounds": str(rounds), "here": text}
+            for place, claim, (verdict, text, rounds) in lines]
 
 
 def percent(share):

@@ -240,10 +240,12 @@ class Page(unittest.TestCase):
         return [line["verdict"] for line in page.measure_cells(document(*rounds), Made())]
 
     def test_says_better_and_worse(self):
-        self.assertEqual(self.words(((10, 100), (5, 90)), ((10, 100), (6, 80))), ["better", "worse"])
-        self.assertEqual(self.words(((10, 100), (10.1, 100)), ((10, 100), (9.9, 130))), ["the same", "unclear"])
-        self.assertEqual(self.words(((0, 100), (5, 100))), ["–", "the same"])
-        self.assertEqual(self.words(((0, 100), (5, 100)), ((10, 100), (5, 100))), ["unclear", "the same"])
+        rounds = ((10, 100), (5, 90)), ((10, 100), (6, 80)), ((10, 100), (5, 80))
+        self.assertEqual(self.words(*rounds), ["better", "worse"])
+        self.assertEqual(self.words(*rounds[:2]), ["unclear", "unclear"])  # of two rounds
+        self.assertEqual(self.words(((10, 100), (10.1, 100)), ((10, 100), (9.9, 130)), ((10, 100), (10, 100))), ["the same", "unclear"])
+        self.assertEqual(self.words(*[((0, 100), (5, 100))] * 3), ["–", "the same"])
+        self.assertEqual(self.words(*[((0, 100), (5, 100))] * 2, ((10, 100), (5, 100))), ["unclear", "the same"])
 
     def test_names_tests_that_fail_on_one_side(self):
         line, = page.tests_cells(document(), Made())
@@ -254,21 +256,22 @@ class Page(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
             (place / "results/data").mkdir(parents=True)
-            (place / "results-adopt.md").write_text("# A\n\n## Before and after\n\nText.\n\n| a |\n|---|\n| b |\n")
+            (place / "results-adopt.md").write_text("# A\n\n## Where Prudence loses\n\nText.\n\n| a |\n|---|\n| b |\n")
             made = Report(place / "adopt.json", into=place)
-            self.assertEqual(page.report(document(((10, 100), (5, 90)), ((10, 100), (6, 80))), made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
+            self.assertEqual(page.report(document(((10, 100), (5, 90)), ((10, 100), (6, 80)), ((10, 100), (5.5, 85))), made, {"made": Made()}), "1 better, 1 worse, of 2 figures.")
             self.assertIn("Made up", (place / "adopt.html").read_text())
             shown = (place / "results-adopt.md").read_text()
-            self.assertIn("| time, µs ↓ | 10 | 5.5 | better |", shown)
+            self.assertIn("| Made up | rate, per s ↑ | 100 | 85 |", shown)
+            self.assertNotIn("time, µs", shown)
             self.assertEqual(shown.count("Made up"), 1)
             data = (place / "results/data/adopt/adopt.csv").read_text()
             self.assertEqual(data.count("Made up"), 3)
             self.assertIn('"time, µs ↓",10,"5.5 [5, 6]","0.55 [0.50, 0.60]",better', data)
 
-    def test_shows_what_is_decided(self):
+    def test_shows_what_became_worse(self):
         rows = [{"subject": "Made up", "what": what, "before": "1 [0, 2]", "after": "1", "after ÷ before": "1.00", "verdict": verdict}
-                for what, verdict in (("time", "unclear"), ("memory", "worse"))]
-        self.assertEqual(page.decided(rows), [{"subject": "Made up", "what": "memory", "before": "1", "after": "1", "verdict": "worse"}])
+                for what, verdict in (("time", "unclear"), ("speed", "better"), ("memory", "worse"))]
+        self.assertEqual(page.losses(rows), [{"subject": "Made up", "what": "memory", "before": "1", "after": "1"}])
 
     def test_rows_of_programs_that_were_not_measured_stay(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 TOOL = ROOT / "lab/run/count-misses"
-HEAD = "# Page\n\nBefore.\n\n<!-- measured -->\nold\n<!-- end -->\nAfter.\n"
 
 
 def line(word, hit, refill, grow, **more):
@@ -52,34 +51,31 @@ class Program(unittest.TestCase):
             self.assertIn("usage: ", done.stderr)
 
 
-class Page(unittest.TestCase):
-    def write(self, lines, head=HEAD, *more):
+class Table(unittest.TestCase):
+    def write(self, lines, *more):
         with tempfile.TemporaryDirectory() as folder:
-            printed, page = Path(folder, "lines"), Path(folder, "page.md")
+            printed, table = Path(folder, "lines"), Path(folder, "table.csv")
             printed.write_text(lines)
-            page.write_text(head)
-            done = subprocess.run([TOOL, "--lines", printed, "--page", page, *more], capture_output=True, text=True, check=False)
-            return done, page.read_text()
+            done = subprocess.run([TOOL, "--lines", printed, "--table", table, *more], capture_output=True, text=True, check=False)
+            return done, table.read_text() if table.exists() else ""
 
     def test_table(self):
         lines = line("BENCH", (900, 42), (10, 402), (9, 1202), run="misses", subject="slub", size=64) + "noise\n" + \
             line("BENCH", (900, 22), (10, 1002), (0, 0), run="misses", subject="prudence", size=4096)
-        done, page = self.write("BENCH and more\n" + lines)
+        done, table = self.write("BENCH and more\n" + lines)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("| SLUB | 64 | 40 | 400 | 10.0 | 1,200 | 30.0 | 55 | 900, 10, 9 |\n", page)
-        self.assertIn("| prudence.ko | 4,096 | 20 | 1,000 | 50.0 | – | – | 31 | 900, 10, 0 |\n", page)
-        self.assertIn("| – | 4 | – | 14 |", page)  # next to the paper's
-        self.assertTrue(page.startswith("# Page\n\nBefore.\n\n<!-- measured -->\nMeasured on ") and page.endswith("<!-- end -->\nAfter.\n"))
-        self.assertNotIn("old", page)
+        self.assertIn('\nSLUB,64,40,400,10.0,"1,200",30.0,55,900,10,9,"20', table)
+        self.assertIn('\nprudence.ko,"4,096",20,"1,000",50.0,–,–,31,900,10,0,"20', table)
+        self.assertIn("–,4,–,14,–", table)  # next to the paper's
 
     def test_refuses(self):
         good = line("BENCH", (900, 42), (10, 402), (9, 1202), run="misses", subject="slub", size=64)
-        for lines, head, why in (("nothing", HEAD, "no figures"), (good, "# Page\n", "has no place for the table"),
-                                 (line("BENCH", (9, 2), (1, 402), (1, 402), run="misses", subject="slub", size=64), HEAD, "a hit of slub, 64 bytes, costs 0")):
-            done, page = self.write(lines, head)
-            self.assertEqual((done.returncode, page), (1, head))
+        for lines, why in (("nothing", "no figures"),
+                           (line("BENCH", (9, 2), (1, 402), (1, 402), run="misses", subject="slub", size=64), "a hit of slub, 64 bytes, costs 0")):
+            done, table = self.write(lines)
+            self.assertEqual((done.returncode, table), (1, ""))
             self.assertIn(why, done.stderr)
-        done, _ = self.write(good, HEAD, "--objects", "10")
+        done, _ = self.write(good, "--objects", "10")
         self.assertIn("--objects: 10 is not from 1000", done.stderr)
 
 

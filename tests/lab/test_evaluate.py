@@ -51,7 +51,7 @@ def run_of(part, program, rows, turn=0, allocator=""):
 
 def endurance(turn=0, ours=None, theirs=None):
     return run_of("endurance", "prudence-bench", [bench_row("endurance", "prudence", **(ours or {})),
-                                                  bench_row("endurance", "classic", ns=100.0, mb=300.0, growth=100.0, **(theirs or {})),
+                                                  bench_row("endurance", "classic", **({"ns": 100.0, "mb": 300.0, "growth": 100.0} | (theirs or {}))),
                                                   bench_row("endurance", "ck-epoch+glibc", ns=40.0, mb=2.0)], turn)
 
 
@@ -64,6 +64,13 @@ def tree(turn=0, ours=10.0):
     rows = [bench_row("tree", name, ns=ns, updates=share) for share in (1, 100)
             for name, ns in (("prudence", ours), ("classic", 11.0), ("ck-epoch+jemalloc", 15.0))]
     return run_of("tree", "prudence-bench", rows, turn)
+
+
+def tree_by_updates(over_jemalloc=(15, 30), over_mimalloc=(11, 20), turn=0):
+    """`over_`: ns of epochs over it with few and with many updates."""
+    rows = [bench_row("tree", name, ns=ns[place], updates=share) for place, share in enumerate((1, 100))
+            for name, ns in (("prudence", (10, 10)), ("classic", (11, 11)), ("ck-epoch+jemalloc", over_jemalloc), ("ck-epoch+mimalloc", over_mimalloc))]
+    return [run_of("tree", "prudence-bench", rows, turn)]
 
 
 def store(turn=0):
@@ -81,8 +88,14 @@ def server(turn=0):
 def mix(cached=0, **hits):
     """Counts of one mix; hits of subjects of 10,000 allocations."""
     names = {"classic": 9000, "throttled-10": 9400, "throttled-20": 9300, "prudence": 9450, "+preflush": 9100, "+spares": 9999} | hits
-    return run_of("mix", "prudence-mix", [counters(hits=count) | {"mix": "file", "period": 500, "cached": cached, "bytes_left": 30, "bytes_live": 10, "subject": name}
-                                          for name, count in names.items()])
+    counted = {name: counters(hits=count) | {"bytes_left": 30, "bytes_live": 10} for name, count in names.items()}
+    return run_of("mix", "prudence-mix", [one | {"mix": "file", "period": 500, "cached": cached, "subject": name, "repeats": [one] * 3}
+                                          for name, one in counted.items()])
+
+
+def thrice(runs):
+    """Each round comes three times."""
+    return [run | {"round": 10 * run["round"] + i} for run in runs for i in range(3)]
 
 
 def all_runs():
@@ -192,20 +205,32 @@ class Figures(unittest.TestCase):
 
 class Verdicts(unittest.TestCase):
     def verdicts(self, runs, place):
-        return [line["verdict"] for line in verdict.check(figures.rows_of(runs)) if line["subject"] == place]
+        return [line["verdict"] for line in verdict.check(figures.rows_of(thrice(runs))) if line["subject"] == place]
+
+    def test_fewer_than_three_rounds_decide_nothing(self):
+        for count, words in ((1, {"undecided"}), (2, {"undecided"}), (3, {"holds", "does not hold", "undecided"})):
+            runs = [run for turn in range(count) for run in (endurance(turn), pairs(turn, at_4096=30.0), *tree_by_updates(turn=turn))]
+            found = [line for line in verdict.check(figures.rows_of(runs)) if line["verdict"] != "not measured"]
+            self.assertEqual({line["verdict"] for line in found}, words)
+            self.assertEqual({line["rounds"] for line in found}, {str(count)})
 
     def test_nothing_was_measured(self):
         self.assertEqual({line["verdict"] for line in verdict.check([])}, {"not measured"})
 
     def test_memory(self):
-        self.assertEqual(self.verdicts([endurance()], "Figure 3"), ["does not hold", "holds", "holds"])
+        """A run that ended while memory still grew was too short to refute."""
+        self.assertEqual(self.verdicts([endurance()], "Figure 3"), ["undecided", "holds", "holds"])
+        self.assertEqual(self.verdicts([endurance(theirs={"growth": 0.0})], "Figure 3"), ["does not hold", "does not hold", "holds"])
+        self.assertEqual(self.verdicts([endurance(theirs={"growth": 0.0}), endurance(1, theirs={"ran_out": True})], "Figure 3")[0], "undecided")
+        self.assertEqual(self.verdicts([endurance(), endurance(1, theirs={"ran_out": True})], "Figure 3")[0], "holds")
         self.assertEqual(self.verdicts([endurance(theirs={"ran_out": True})], "Figure 3"), ["holds", "holds", "holds"])
         self.assertEqual(self.verdicts([endurance(ours={"growth": 2.0})], "Figure 3")[2], "does not hold")
         self.assertEqual(self.verdicts([endurance(0), endurance(1, ours={"growth": 2.0})], "Figure 3")[2], "undecided")
 
     def test_pairs(self):
         self.assertEqual(self.verdicts([pairs()], "Figure 6"), ["holds", "holds", "holds"])
-        self.assertEqual(self.verdicts([pairs(at_4096=30.0)], "Figure 6"), ["holds", "undecided", "does not hold"])
+        self.assertEqual(self.verdicts([pairs(at_4096=30.0)], "Figure 6"), ["holds", "does not hold", "does not hold"])
+        self.assertEqual(self.verdicts([pairs(), pairs(1, at_4096=30.0)], "Figure 6"), ["holds", "undecided", "undecided"])
         self.assertEqual(self.verdicts([pairs(at_4096=5.0)], "Figure 6")[0], "does not hold")
 
     def test_the_size_that_gains_most_is_that_of_all_rounds(self):
@@ -262,14 +287,20 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdicts([tree()], "Figure 13"), ["holds"])
         self.assertEqual(self.verdicts([tree(ours=12.0)], "Figure 13"), ["does not hold"])
         self.assertEqual(self.verdicts([tree(), tree(1, ours=12.0)], "Figure 13"), ["undecided"])
-        self.assertEqual(self.verdicts([tree(ours=12.0)], "Too Epic"), ["holds"])
-        self.assertEqual(self.verdicts([tree(ours=16.0)], "Too Epic"), ["does not hold"])
+        self.assertEqual(self.verdicts([tree(ours=12.0)], "Too Epic")[0], "holds")
+        self.assertEqual(self.verdicts([tree(ours=16.0)], "Too Epic")[0], "does not hold")
         slow = tree(1)
         slow["document"]["rows"][0]["ns_per_pair_wall"] = 16.0  # at 1 % updates, in one round of two
-        self.assertEqual(self.verdicts([tree(), slow], "Too Epic"), ["undecided"])
+        self.assertEqual(self.verdicts([tree(), slow], "Too Epic")[0], "undecided")
+
+    def test_batches_are_the_cause_if_epochs_lose_more_with_more_updates(self):
+        """Over each allocator."""
+        for over_jemalloc, over_mimalloc, word in (((15, 30), (11, 20), "holds"), ((30, 15), (11, 20), "does not hold"), ((15, 30), (20, 11), "does not hold"),
+                                                   ((15, 15), (11, 11), "undecided")):
+            self.assertEqual(self.verdicts(tree_by_updates(over_jemalloc, over_mimalloc), "Too Epic"), ["holds", word])
 
     def test_many_rows_are_not_all_named(self):
-        verdict, text = verdicts.judge([(f"row {i}", [i / 10]) for i in range(1, 21)], 0, "")
+        verdict, text, _ = verdicts.judge([(f"row {i}", [i / 10]) for i in range(1, 21)], 0, "")
         self.assertEqual(verdict, "does not hold")
         self.assertIn("row 20 (+200.0 %)", text)
         self.assertIn("and 14 more", text)

@@ -4,6 +4,7 @@
 """The examples, as they are installed, are built against the installed library by CMake and by the plain compiler. Each
 program is right, sees the mistake, and measures. Each has a page, and the code in the page is code of the program."""
 
+import csv
 import os
 import re
 import shutil
@@ -22,8 +23,7 @@ EXAMPLES = ROOT / "lab/examples"
 PAGES = ROOT / "docs/how-to"
 SOURCES = sorted(EXAMPLES.glob("*.c"))
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-COSTS = ROOT / "docs/results-examples.md"
-ROW = re.compile(r"\| \[(\w+)\]\(how-to/[a-z-]+\.md\)(?: \| [\d.,]+){13} \|")
+COSTS = ROOT / "docs/results/data/examples/costs.csv"
 LINES_MOST = 155  # a program is read on one page
 
 
@@ -39,15 +39,13 @@ def run(*command, status=0, **options):
     return done.stdout
 
 
-def name_in(row):
-    """The program of a row of the page of costs."""
-    return ROW.fullmatch(row)[1]
+def costs_in(table):
+    return list(csv.reader(table.read_text().splitlines()))
 
 
 class Pages(unittest.TestCase):
     def test_each_program_has_a_row_of_costs(self):
-        rows = [line for line in COSTS.read_text().splitlines() if line.startswith("| [")]
-        self.assertEqual(list(map(name_in, rows)), [source.stem for source in SOURCES])
+        self.assertEqual([row[0] for row in costs_in(COSTS)[1:]], [source.stem for source in SOURCES])
 
     def test_each_program_has_a_page_and_each_page_a_program(self):
         pages = sorted(page for kind in ("pattern", "example") for page in PAGES.glob(kind + "-*.md"))
@@ -63,7 +61,7 @@ class Pages(unittest.TestCase):
                 self.assertIn(block, program, page_of(source).name)
 
     def test_lines_of_conversions_are_in_the_page(self):
-        self.assertIn("\n\n" + run(ROOT / "lab/run/count-conversions") + "\n", (ROOT / "docs/explanation/patterns.md").read_text())
+        self.assertEqual(run(ROOT / "lab/run/count-conversions"), COSTS.with_name("conversions.csv").read_text())
 
     def test_programs_are_short(self):
         for source in SOURCES:
@@ -160,13 +158,11 @@ class Programs(unittest.TestCase):
     def test_figures_are_written_into_the_page(self):
         copy = Path(self.folder.name) / "copy"
         shutil.copytree(EXAMPLES, copy / "lab/examples")
-        (copy / "docs").mkdir()
-        shutil.copy(COSTS, copy / "docs")
+        (copy / "docs/results/data/examples").mkdir(parents=True)
         run(ROOT / "lab/run/examples", self.ways["CMake"], "1", "--root", copy, env=self.environment)
-        before, after = (page.read_text().splitlines() for page in (COSTS, copy / "docs" / COSTS.name))
-        new = [line for line in after if line not in before]
-        self.assertEqual([line for line in before if line not in after and not ROW.fullmatch(line)], [])
-        self.assertEqual(list(map(name_in, new)), [source.stem for source in SOURCES])
+        before, after = (costs_in(folder / COSTS.relative_to(ROOT)) for folder in (ROOT, copy))
+        self.assertEqual([after[0], *(row[0] for row in after[1:])], [before[0], *(row[0] for row in before[1:])])
+        self.assertTrue(all(re.fullmatch(r"[\d.,]+", cell) for row in after[1:] for cell in row[1:]))
 
     def test_other_arguments_are_refused(self):
         def refused(_, program):

@@ -33,6 +33,10 @@ def endured(subject, used_mb, failures=0, kills=0):
                                "total_kb": 192 * 1024}]
 
 
+def thrice(runs):
+    return [one for one in runs for _ in range(3)]
+
+
 def words(rows, run):
     """{claim: verdict}"""
     return {line["the paper"]: line["verdict"] for line in kernel_verdict.findings(rows, run)}
@@ -43,7 +47,12 @@ FLAT, RISING, STARTS = [20] * 40, list(range(20, 60)), [5, 20] + [40] * 38
 
 class Figure6(unittest.TestCase):
     def judged(self, times):
-        return list(words(pair_rows(times), "pairs").values())
+        """Each round comes three times."""
+        return list(words(pair_rows({size: thrice(rounds) for size, rounds in times.items()}), "pairs").values())
+
+    def test_fewer_than_three_rounds_decide_nothing(self):
+        for rounds, found in ((1, {UNDECIDED}), (2, {UNDECIDED}), (3, {HOLDS, FAILS})):
+            self.assertEqual(set(words(pair_rows({64: [5] * rounds, 4096: [6] * rounds}), "pairs").values()), found)
 
     def test_faster_at_every_size(self):
         for times, word in (([2, 3], HOLDS), ([0.5, 0.6], FAILS), ([0.5, 3], UNDECIDED)):
@@ -53,6 +62,7 @@ class Figure6(unittest.TestCase):
     def test_by_3_9_times_at_least(self):
         for times, word in (([4, 5], HOLDS), ([2, 3], FAILS), ([2, 5], UNDECIDED)):
             self.assertEqual(self.judged({64: times})[1], word)
+            self.assertEqual(self.judged({64: times, 512: [5, 5]})[1], word)  # a size that is below it refutes, whatever the others are
 
     def test_most_at_4096(self):
         for times, word in (([9, 8], HOLDS), ([3, 2], FAILS), ([9, 2], UNDECIDED), ([4, 4], UNDECIDED)):
@@ -71,7 +81,7 @@ class Figure6(unittest.TestCase):
         self.assertEqual(self.judged({8: [3, 9], 64: [9, 3], 4096: [7, 7]})[2], FAILS)
 
     def test_each_peer_and_none(self):
-        both = pair_rows({64: [4, 5]}) + [row for row in pair_rows({64: [2, 2]}, "kfree_rcu") if row["subject"] != "prudence"]
+        both = pair_rows({64: [4, 5, 4]}) + [row for row in pair_rows({64: [2, 2, 2]}, "kfree_rcu") if row["subject"] != "prudence"]
         found = words(both, "pairs")
         self.assertEqual((found["by 3.9 times at least, beside call_rcu"], found["by 3.9 times at least, beside kfree_rcu"]), (HOLDS, FAILS))
         self.assertEqual(words([row for row in both if row["subject"] == "prudence"], "pairs"), {})
@@ -80,11 +90,18 @@ class Figure6(unittest.TestCase):
 
 class Figure3(unittest.TestCase):
     def judged(self, theirs, ours):
-        return list(words([row for run in theirs for row in endured("call_rcu", *run)] + [row for run in ours for row in endured("prudence", *run)],
-                          "endurance").values())
+        """Each run comes three times."""
+        return list(words([row for run in thrice(theirs) for row in endured("call_rcu", *run)] +
+                          [row for run in thrice(ours) for row in endured("prudence", *run)], "endurance").values())
+
+    def test_fewer_than_three_runs_decide_nothing(self):
+        rows = [row for _ in range(2) for name, used in (("call_rcu", RISING), ("prudence", FLAT)) for row in endured(name, used, name == "call_rcu")]
+        self.assertEqual(set(words(rows, "endurance").values()), {UNDECIDED})
 
     def test_memory_runs_out(self):
-        for theirs, word in (([(RISING, 3), (RISING, 0, 1)], HOLDS), ([(RISING,), (FLAT,)], FAILS), ([(RISING, 3), (RISING,)], UNDECIDED)):
+        """A run that ended while memory still grew was too short to refute."""
+        for theirs, word in (([(RISING, 3), (RISING, 0, 1)], HOLDS), ([(FLAT,), (STARTS,)], FAILS), ([(RISING, 3), (FLAT,)], UNDECIDED), ([(RISING,)], UNDECIDED),
+                             ([(RISING, 3), (RISING,)], HOLDS), ([(RISING,), (FLAT,)], FAILS)):
             self.assertEqual(self.judged(theirs, [(FLAT,)])[0], word)
 
     def test_memory_grows(self):
@@ -100,7 +117,7 @@ class Latency(unittest.TestCase):
     def judged(self, p999, most=(9, 9)):
         """Makes rounds from the factors of the time with call_rcu."""
         rows = [WHERE | {"run": "latency", "subject": subject, "size": 64, "round": turn, "p999_ns": 100 * slow, "most_ns": 100 * slowest}
-                for turn, both in enumerate(zip(p999, most)) for subject, (slow, slowest) in (("prudence", (1, 1)), ("call_rcu", both))]
+                for turn, both in enumerate(thrice(zip(p999, most))) for subject, (slow, slowest) in (("prudence", (1, 1)), ("call_rcu", both))]
         return list(words(rows, "latency").values())
 
     def test_slow_pairs(self):
@@ -125,14 +142,14 @@ class Hurry(unittest.TestCase):
 
 class Report(unittest.TestCase):
     def test_tables(self):
-        rows = pair_rows({64: [4, 5], 4096: [6, 6]}) + endured("call_rcu", RISING) + endured("prudence", FLAT)
+        rows = pair_rows({64: [4, 5], 4096: [6, 6]}) + [row for one in thrice([endured("call_rcu", FLAT), endured("prudence", FLAT)]) for row in one]
         with tempfile.TemporaryDirectory() as folder:
             lines = Path(folder, "kernel.lines")
             lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
             said = subprocess.run([ROOT / "lab/run/report", lines], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: list(csv.reader(path.read_text().splitlines())) for path in lines.with_suffix("").iterdir()}
         self.assertIn("most for objects of 4,096 bytes, beside call_rcu", said)
-        self.assertIn(["Figure 3", "with call_rcu memory grows until it runs out", FAILS], [row[:3] for row in tables["6-1-findings-of-figure-3-icount"]])
+        self.assertIn(["Figure 3", "with call_rcu memory grows until it runs out", FAILS, "3"], [row[:4] for row in tables["6-1-findings-of-figure-3-icount"]])
         self.assertIn(["call_rcu", "450 ± 70.7", "600 ± 0.0"], tables["6-1-1-000-pairs-icount-instructions-a-pair-mean-and-standard-deviation"])
 
 

@@ -215,11 +215,13 @@ class Verdicts(unittest.TestCase):
             runs = [run for turn, one in enumerate(busy) for run in
                     (run_of(guest(busy=1000), "slub", mode="instructions", turn=turn, cpus=1),
                      run_of(guest(ours=True, busy=one), "prudence", mode="instructions", turn=turn, cpus=1))]
-            return [verdict for verdict, _ in verdict.faster(runs, "postmark", 0.18)]
-        self.assertEqual(said(800, 810), ["holds", "holds"])
-        self.assertEqual(said(950, 960), ["holds", "does not hold"])
-        self.assertEqual(said(1010, 1020), ["does not hold", "does not hold"])
-        self.assertEqual(said(990, 1020), ["undecided", "does not hold"])
+            return [line["verdict"] for line in verdict.of_instructions(runs)[:2]]
+        self.assertEqual(said(800, 810, 820), ["holds", "holds"])
+        self.assertEqual(said(950, 960, 970), ["holds", "does not hold"])
+        self.assertEqual(said(1030, 1040, 1050), ["does not hold", "does not hold"])
+        self.assertEqual(said(970, 1030, 970), ["undecided", "does not hold"])
+        self.assertEqual(said(990, 995, 990), ["undecided", "does not hold"])  # 1 % is the same
+        self.assertEqual(said(800, 810), ["undecided", "undecided"])
         self.assertEqual(said(), ["not measured", "not measured"])
 
     def test_latency_beside_each_peer(self):
@@ -228,8 +230,9 @@ class Verdicts(unittest.TestCase):
             return {"mode": mode, "load": load, "side": side, "round": turn, "cpus": cpus, "nodes": 1,
                     "latency": {"p999_ns": p999, "most_ns": 300 - p999}}  # the slowest is the other way round
         for pair in plan.PEERS:
-            for ours, word, slowest in (((50, 60), "holds", "does not hold"), ((200, 250), "does not hold", "holds"),
-                                        ((50, 200), "undecided", "undecided"), ((100, 100), "undecided", "undecided")):
+            for ours, word, slowest in (((50, 60, 55), "holds", "does not hold"), ((50, 60), "undecided", "undecided"),
+                                        ((200, 250, 220), "does not hold", "holds"),
+                                        ((50, 200, 50), "undecided", "undecided"), ((100, 100, 100), "undecided", "undecided")):
                 for mode, cpus, where in (("latency", 1, "one emulated CPU"), ("latency_wall", 4, "4 CPUs")):
                     runs = [run(side, value, turn, mode=mode, cpus=cpus) for turn, one in enumerate(ours) for side, value in zip(pair, (100, one))]
                     self.assertEqual({line["the paper"]: line["verdict"] for line in verdict.of_latency(runs)},
@@ -249,8 +252,8 @@ class Verdicts(unittest.TestCase):
         return {"out_of_memory": True, "mode": "counts", "load": "attack", "side": side, "round": turn, "cpus": 2, "nodes": 1, "transactions": 1} | more
 
     def attacked(self, load="attack", operations=plan.LOADS["attack"].transactions, ours=0):
-        """Two rounds of both sides; ours needs this many KB more."""
-        return [run | {"transactions": operations, "peak_kb": run["peak_kb"] + ours * (run["side"] == "prudence")} for run in both({}, load=load)]
+        """Three rounds of both sides; ours needs this many KB more."""
+        return [run | {"transactions": operations, "peak_kb": run["peak_kb"] + ours * (run["side"] == "prudence")} for run in both({}, 3, load=load)]
 
     def test_memory_under_the_attack(self):
         for ours, word in ((0, "undecided"), (-1000, "holds"), (1000, "does not hold")):
@@ -265,10 +268,10 @@ class Verdicts(unittest.TestCase):
         """All of SLUB's rounds ran out of memory, some did, none did, none that was long enough did, there is none."""
         runs, short = self.attacked(), self.attacked("open_close", 200000)
         ours = [run for run in runs if run["side"] == "prudence"]
-        all_gone = [self.gone(0), self.gone(1)]
+        all_gone = [self.gone(turn) for turn in range(3)]
         for found, gone, word in ((ours, all_gone, "holds"), (ours + short, all_gone, "holds"), (runs, [self.gone(2)], "undecided"),
                                      (runs, [], "does not hold"), (short, [], "undecided"), (self.attacked(operations=100), [], "undecided"),
-                                     ([], [], "not measured"), ([], [self.gone(0, load="open_close")], "holds")):
+                                     ([], [], "not measured"), ([], [self.gone(turn, load="open_close") for turn in range(3)], "holds"), ([], all_gone[:2], "undecided")):
             self.assertEqual(verdict.exhausts(found + gone, TWO)[0], word)
         for other in (self.gone(9, "prudence"), self.gone(9, load="epoll"), self.gone(9, cpus=4), self.gone(9, mode="checked")):
             self.assertEqual(verdict.exhausts([*runs, other], TWO)[0], "does not hold")
@@ -290,17 +293,17 @@ OURS = {"allocations": 1000, "hits": 950, "object_cache_churns": 50, "slab_churn
 class EachRow(unittest.TestCase):
     """Each row of the tables holds for figures as the paper has them, and does not when its own figure changes; then no other changes."""
 
-    def fails(self, ours=(), shares=(), gains=(), memory=()):
+    def fails(self, ours=(), shares=(), gains=(), memory=(), rounds=3):
         """The rows that do not hold: place and claim."""
         shares = {load: paper for load, (_, paper) in verdict.DEFERRED.items()} | dict(shares)
         gains = {load: paper for load, (_, paper) in verdict.THROUGHPUT.items()} | dict(gains)
-        row = verdict.Row("postmark", "filp", [SLUB], [OURS | dict(ours)])
+        row = verdict.Row("postmark", "filp", [SLUB] * rounds, [OURS | dict(ours)] * rounds)
         memory = {"exhausts": "holds", "less_memory": "holds"} | dict(memory)
-        with mock.patch.multiple(verdict, rows=lambda *_: [row], shares=lambda runs, machine, load: [shares[load]],
-                                 improvement=lambda runs, load: [gains[load]], exhausts=lambda *_: (memory["exhausts"], ""),
-                                 less_memory=lambda *_: (memory["less_memory"], "")):
+        with mock.patch.multiple(verdict, rows=lambda *_: [row], shares=lambda runs, machine, load: [shares[load]] * rounds,
+                                 improvement=lambda runs, load: [gains[load]] * rounds, exhausts=lambda *_: (memory["exhausts"], "", rounds),
+                                 less_memory=lambda *_: (memory["less_memory"], "", rounds)):
             lines = verdict.of_counts([], TWO, 1) + verdict.of_instructions([])
-        self.assertEqual({line["verdict"] for line in lines} - {"holds", "does not hold"}, set())
+        self.assertEqual({line["rounds"] for line in lines}, {str(rounds)})
         return [f"{line['subject']}: {line['the paper']}" for line in lines if line["verdict"] != "holds"]
 
     def one(self, words, **changes):
@@ -310,6 +313,7 @@ class EachRow(unittest.TestCase):
 
     def test_as_the_paper_has_it(self):
         self.assertEqual(self.fails(), [])
+        self.assertEqual(len(self.fails(rounds=2)), 19)  # undecided
 
     def test_counts(self):
         for place, ours in (("Figure 7:", {"hits": 800}), ("Figure 8:", {"object_cache_churns": 110}), ("Figure 9:", {"slab_churns": 110}),
@@ -324,7 +328,7 @@ class EachRow(unittest.TestCase):
     def test_throughput(self):
         for load, (name, paper) in verdict.THROUGHPUT.items():
             self.one(f"Figure 13: {name} is faster by", gains={load: 0.9 * paper})
-            self.assertEqual(len(self.fails(gains={load: -0.01})), 2)
+            self.assertEqual(len(self.fails(gains={load: -0.03})), 2)
 
     def test_memory(self):
         self.one("3.4: opening and closing files exhausts", memory={"exhausts": "does not hold"})
@@ -494,7 +498,7 @@ class Runs(unittest.TestCase):
 
 class Report(unittest.TestCase):
     def test_report(self):
-        runs = both({"refills": 50}) + both({}, mode="instructions", cpus=1) + both({}, load="open_close") + both({"refills": 900}, cpus=4, nodes=2)
+        runs = both({"refills": 50}, 3) + both({}, mode="instructions", cpus=1) + both({}, 3, load="open_close") + both({"refills": 900}, 3, cpus=4, nodes=2)
         runs += [run_of(guest(refills=600, slabs=30), "slub_lists", cpus=cpus, mode=mode, turn=turn) for turn in range(2) for cpus, mode in ((2, "counts"), (1, "instructions"))]
         runs += [run_of(guest().replace("cpu_partial_drain", "other"), "kfree_rcu", turn=turn) for turn in range(2)]
         lock = "LOCK %s 1 2 0 0 0 0 30 400 0 0 0 0\n"
@@ -519,8 +523,8 @@ class Report(unittest.TestCase):
 
         place = [row.startswith("postmark: filp | 2 CPUs | 50,000 | 99.00 % (90.0 %) → 99.90 % |") for row in tables["caches"]].index(True)
         self.assertIn("98.20 %", tables["caches"][place + 1])  # the other machine is the next row
-        has("findings", "Figure 7 | hits: more for all caches | holds | does not hold")
-        has("findings-2-cpus", "Figure 7 | hits: more for all caches | holds | less in 1")
+        has("findings", "Figure 7 | hits: more for all caches | holds (3) | does not hold (3)")
+        has("findings-2-cpus", "Figure 7 | hits: more for all caches | holds | 3 | less in 1")
         has("findings-instructions", "Figure 13 | PostgreSQL is faster | not measured |")
         self.assertIn("Findings of the paper. 2 CPUs: 3 holds, ", text)
         self.assertIn("; 4 CPUs, 2 nodes: ", text)

@@ -100,7 +100,8 @@ class Page(unittest.TestCase):
 
 class Summary(unittest.TestCase):
     def test_a_part_is_a_table_of_the_page_and_a_csv(self):
-        readers = [row(subject, wall) | {"threads": 0, "reader_mode": mode} for subject, wall, mode in
+        repeats = [{}] * 3
+        readers = [row(subject, wall) | {"threads": 0, "reader_mode": mode, "repeats": repeats} for subject, wall, mode in
                    (("prudence-free", 0.97, "fence-free"), ("urcu+glibc", 1.03, "–"), ("prudence-fenced", 51.0, "fenced"), ("urcu-mb+glibc", 50.0, "–"))]
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "readers.json").write_text(json.dumps(document(readers)))
@@ -109,8 +110,8 @@ class Summary(unittest.TestCase):
         self.assertEqual(set(tables), {"targets", "readers"})
         self.assertIn("## Reader lock + unlock, ns\n\n| writers | subject | mode | ns |\n|---|---|---|---|\n| 0 | prudence-free | fence-free | 0.97 |\n", page)
         self.assertIn("writers,subject,mode,ns\n0,prudence-free,fence-free,0.97\n", tables["readers"])
-        self.assertIn("fenced than mb | **missed** in 1 of 2 |", page)
-        self.assertIn("missed in 1 of 2\n", tables["targets"])
+        self.assertIn("fenced than mb | **missed** in 1 of 2 | 3 |", page)
+        self.assertIn("missed in 1 of 2,3\n", tables["targets"])
         self.assertNotIn("storm", page)  # a part that was not measured has no target
 
     def test_ways_to_read_are_of_three_parts(self):

@@ -24,7 +24,8 @@ from measure.structures import plan, run, verdict  # noqa: E402 (the path comes 
 
 
 def row(subject, kind, ns, updates=0, peak=(10,), **more):
-    """A row whose repeats say these ns; peaks of the first, and times of single operations."""
+    """A row whose repeats say these ns, or thrice the only one; peaks of the first, and times of single operations."""
+    ns = ns if len(ns) > 1 else 3 * ns
     repeats = [{"ns": one, "peak_bytes_per_object": peak[min(i, len(peak) - 1)],
                 "lookups": {"mean_ns": 2 * one}, "updates": {"mean_ns": 3 * one}} for i, one in enumerate(ns)]
     return {"subject": subject, "kind": kind, "family": "hash", "keys": "numbers", "draw": "uniform", "hits": 100, "walk": 0,
@@ -37,20 +38,24 @@ class Judging(unittest.TestCase):
         self.assertEqual((found.word, found.peer, found.times), ("reached", "a", 1.3))
 
     def test_equal_is_reached(self):
-        self.assertEqual(verdict.judge([10], {"a": [10]}).word, "reached")
+        self.assertEqual(verdict.judge([10] * 3, {"a": [10] * 3}).word, "reached")
 
     def test_missed_says_by_how_much(self):
         found = verdict.judge([15, 15, 15], {"a": [10, 10, 10]})
         self.assertEqual(str(found), "missed by 50 %: 0.67 (15.0; a 10.0)")
 
     def test_twice_as_fast(self):
-        self.assertEqual(verdict.judge([10], {"a": [20]}, 2).word, "reached")
-        found = verdict.judge([10], {"a": [16]}, 2)
+        self.assertEqual(verdict.judge([10] * 3, {"a": [20] * 3}, 2).word, "reached")
+        found = verdict.judge([10] * 3, {"a": [16] * 3}, 2)
         self.assertEqual(str(found), "missed by 25 %: 1.60 of 2 (10.0; a 16.0)")
 
     def test_undecided_where_repeats_overlap(self):
         self.assertEqual(verdict.judge([8, 11, 14], {"a": [7, 10, 13]}).word, "undecided")
         self.assertEqual(verdict.judge([10.9, 11, 11.1], {"a": [9.9, 10, 10.1]}).word, "missed")
+
+    def test_fewer_than_three_repeats_decide_nothing(self):
+        for ours, theirs in (([10, 10], [20] * 3), ([10] * 3, [20, 20]), ([20], [10])):
+            self.assertEqual(verdict.judge(ours, {"a": theirs}).word, "undecided")
 
     def test_nothing_to_compare(self):
         for ours, peers in (([], {"a": [1]}), ([1], {}), ([1], {"a": []}), ([0], {"a": [1]}), ([1], {"a": [0]})):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Uses the core of the library and, with USES_TABLES, USES_SCM and USES_URCU, other members of the
- * static library. Shows that each has entered itself (ADR 135): fork takes its locks, a child may
+ * static library. Shows that each has entered itself (ADR 26): fork takes its locks, a child may
  * use it, short-term memory is in the statistics, and a free of a short-term object is reported.
  * Built, linked and loaded in many ways by test_members.py, which also chooses when it runs:
  *

@@ -8,11 +8,15 @@ membarriers.
 The library is also linked as two files (tools/amalgamate), which link-time optimization sees together with the program: by each compiler,
 for each kind of executable, by each linker, below programs in C, C++ and Rust. PRUDENCE_MODELS=deep (make test-long) has any two of these together, else some are tried.
 
+A program may have probes of its own (sys/sdt.h) before or after the static library, whose notes and the program's name one base. clang's
+builds take LLVM's objcopy, with which the linker gets the base of each member (make test-long).
+
 mold binds a weak variable of the dynamic loader to 0, so that a library which trusts its reference believes that glibc has no
 sequences. The features of the machine are found by a program that does not use the library (tests/modes/machine.c)."""
 
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +30,7 @@ ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 SHARED, STATIC, STATIC_MALLOC = BUILD / "libprudence.so", BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
+CORE = BUILD / "libprudence-core.a"
 LINKERS = ("bfd", "gold", "lld", "mold")
 EXECUTABLES = (("-fPIE", "-pie"), ("-fno-pie", "-no-pie"), ("-fPIE", "-pie", "-flto"), ("-static",), ("-fPIE", "-static-pie"))
 # gold cannot link such programs; gcc's LTO needs a plug-in, which lld does not load.
@@ -38,6 +43,14 @@ POSITIONS = {"-shared": "-fPIC", "-pie": "-fPIE", "-no-pie": "-fno-pie", "-stati
 PLUS = {"gcc": "g++", "clang": "clang++"}
 RUSTC = shutil.which("rustc", path="/usr/bin") or shutil.which("rustc") or sys.exit("there is no rustc (tools/setup installs it)")
 numbers = itertools.count()
+OWN_PROBE = """
+#include <sys/sdt.h>
+int main(void)
+{
+    DTRACE_PROBE(own, here);
+    return 0;
+}
+"""
 # For a program that calls malloc before constructors run, and whose own dlsym allocates (glibc 2.34 and newer).
 FIRST = """
 #include <dlfcn.h>
@@ -127,6 +140,33 @@ class Linkers(unittest.TestCase):
 
     def test_static_libraries(self):
         self.each([(*flags, library) for flags in EXECUTABLES for library in (STATIC, STATIC_MALLOC)])
+
+    @classmethod
+    def libraries(cls):
+        """Returns the folders of the static libraries: those of the build, and in the long test those that clang builds."""
+        if not DEEP or ("clang",) not in cls.compilers:
+            return [BUILD]
+        clang = cls.folder / "clang"
+        call("cmake", "-S", ROOT, "-B", clang, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_COMPILER=clang")
+        call("ninja", "-C", clang, "-j2", STATIC.name, CORE.name)
+        return [BUILD, clang]
+
+    def test_probes_of_the_program(self):
+        if "stapsdt" not in call("readelf", "-nW", SHARED):
+            self.skipTest("<sys/sdt.h> is not there (Debian: systemtap-sdt-dev)")
+        program, linked = self.folder / "own.c", self.folder / "own"
+        program.write_text(OWN_PROBE)
+        for library, linker in itertools.product((folder / name for folder in self.libraries() for name in (STATIC.name, CORE.name)), self.linkers):
+            with self.subTest(library=library):
+                self.assertNotRegex(call("readelf", "-sW", library), r"(LOCAL|GLOBAL) .* _\.stapsdt\.base")
+            whole = f"-Wl,--whole-archive,{library},--no-whole-archive"
+            for order in (program, whole), (whole, program):
+                with self.subTest(order=order, linker=linker):
+                    call("gcc", *order, f"-fuse-ld={linker}", "-pthread", "-o", linked)
+                    notes, sections = call("readelf", "-nW", linked), call("readelf", "-SW", linked)
+                    self.assertEqual(set(re.findall(r"Provider: (\w+)", notes)), {"prudence", "own"})
+                    self.assertEqual(set(re.findall(r"Base: 0x(\w+)", notes)), set(re.findall(r" \.stapsdt\.base +PROGBITS +(\w+)", sections)))
+                    call(linked)
 
     def test_shared_library(self):
         self.each([(SHARED, f"-Wl,-rpath,{BUILD}", *flags) for flags in EXECUTABLES[:3]])

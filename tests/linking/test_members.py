@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: long (each part of the static library is linked alone)
 # ctest: cost 12
-"""The members of the static library (docs/adr/0135): a program has those that it uses, and each enters its part of fork, its
+"""The members of the static library (docs/adr/0026): a program has those that it uses, and each enters its part of fork, its
 statistics and its extension, however the program is linked and loaded, and whichever constructor runs first."""
 
 import itertools

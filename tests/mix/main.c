@@ -83,17 +83,18 @@ static void add_share(json_t *sum, json_t *row, double share)
     }
 }
 
-/* Returns the mean over seeds. */
+/* Returns the mean over seeds, and the figures of each. */
 static json_t *run_seeds(struct run *run, uint64_t seeds)
 {
-    json_t *mean = json_object();
+    json_t *mean = json_object(), *repeats = json_array();
 
     for (run->seed = 1; run->seed <= seeds; run->seed++) {
         json_t *row = run_in_child(run_mix, run, LONGEST);
 
         add_share(mean, row, 1.0 / (double)seeds);
-        json_decref(row);
+        json_array_append_new(repeats, row);
     }
+    json_object_set_new(mean, "repeats", repeats);
     return mean;
 }
 

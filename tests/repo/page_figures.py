@@ -134,12 +134,6 @@ def cell(page, title, start, column, number=0, side=None):
     return number_in(found[0][place_of(page, title, column)], f"{page}, '{title}', {' | '.join(start)}", number, side)
 
 
-def down(page, title, column, start=(), number=0, side=None):
-    """A column of all such rows."""
-    place = place_of(page, title, column)
-    return [number_in(row[place], f"{page}, '{title}'", number, side) for row in rows(page, title, *start)]
-
-
 def counted(page, title, start, column, pattern):
     """A number in the words of a cell."""
     words = rows(page, title, *start)[0][place_of(page, title, column)]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Programs keep the compilers' checks of malloc when they move to our functions: known sizes, warnings, and _FORTIFY_SOURCE=3 (ADR 177)."""
+"""Programs keep the compilers' checks of malloc when they move to our functions: known sizes, warnings, and _FORTIFY_SOURCE=3 (ADR 10)."""
 
 import os
 import re

@@ -84,12 +84,6 @@ class Pages(unittest.TestCase):
         for form, spans in known_by_form(whole, stated.FORMS).items():
             self.assertTrue(spans, form)
 
-    def test_the_reference_of_short_term_memory_has_the_counted_instructions(self):
-        counted = dict(line.split(": ") for line in pages.text_of("tests/instructions/short_term.txt").splitlines()[1:])
-        text = pages.text_of("docs/reference/short-term-memory.md")
-        self.assertIn(f"A refresh executes {counted['scm_refresh']} instructions", text)
-        self.assertIn(f"A lazy tick executes {counted['scm_tick']} instructions", text)
-
 
 class Kept(unittest.TestCase):
     def test_each_kept_table_is_a_rectangle_whose_columns_have_names(self):
@@ -128,7 +122,6 @@ class Reading(unittest.TestCase):
         self.assertEqual(pages.cell("x", "Times", ("ours",), "time"), 0.614)
         self.assertEqual(pages.cell("x", "Times", ("ours",), "both", side=1), 868)
         self.assertEqual(pages.cell("x", "Times", ("ours",), "both", 2, side=0), 1200)
-        self.assertEqual(pages.down("x", "Times", "both", side=1), [868, 3])
         for missing in (("No", ("ours",), "time"), ("Times", ("nobody",), "time"), ("Times", ("ours",), "no"), ("Times", ("ours",), "time", 3)):
             with self.assertRaises(pages.NoSuchCell):
                 pages.cell("x", *missing)

@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "tools/release"))
 from source import version as version_here  # noqa: E402 (the path comes first)
-PAGES = sorted((ROOT / "docs/man").iterdir())
+sys.path.insert(0, str(ROOT / "tools/site"))
+import manuals  # noqa: E402
+PAGES = sorted((BUILD / "man").iterdir())  # with what tools/site/manuals.py puts into those of docs/man
 SCENARIOS = ("endurance", "pairs", "latency", "stall", "recycle", "tree", "destroy", "readers", "malloc", "rcu",
              "variants", "scm", "steps")
 
@@ -32,7 +34,7 @@ def warnings(page):
 
 def source(name):
     """Returns a page with escapes resolved."""
-    text = (ROOT / "docs/man" / name).read_text()
+    text = (BUILD / "man" / name).read_text()
     for escape, plain in ((r"\-", "-"), (r"\(aq", "'"), (r"\e", "\\"), (r"\fR", ""), (r"\fI", "")):
         text = text.replace(escape, plain)
     return text
@@ -73,6 +75,22 @@ class Version(unittest.TestCase):
                     done = subprocess.run([program, "--version"], text=True, capture_output=True)
                     self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"{program.name} {version}\n", ""))
         self.assertGreater(found, 6)
+
+
+class Filled(unittest.TestCase):
+    def test_each_page_was_made(self):
+        self.assertEqual([page.name for page in PAGES], sorted(page.name for page in (ROOT / "docs/man").iterdir()))
+        self.assertEqual([page.name for page in PAGES if re.search(r'^\.\\" (options|functions|headers|code|help) of', page.read_text(), re.M)], [])
+
+    def test_a_program_that_is_not_there_describes_nothing(self):
+        self.assertEqual(manuals.filled('a\n.\\" help of nothing\nb\n', "/"), "a\nb\n")
+
+    def test_help_of_argp_and_of_argparse(self):
+        said = (" Time\n  -d, --duration=TICKS       How often\n                             it advances (100)\n      --pin                  Bind\n"
+                "\nMandatory or optional arguments to long options\n  -x, --not   one\n")
+        self.assertEqual(manuals.of_help(said), [["Time", "-d, --duration=TICKS", "How often it advances (100)"], ["Time", "--pin", "Bind"]])
+        said = "usage: a [-h]\n\noptions:\n  -h, --help   show\n  --data {a,b}\n               which\n\nthe machine:\n  --cpus N     CPUs\n\nexamples:\n  -e   f\n"
+        self.assertEqual(manuals.of_help(said), [["", "--data {a,b}", "which"], ["the machine", "--cpus N", "CPUs"]])
 
 
 class Man(unittest.TestCase):
@@ -126,7 +144,7 @@ class Man(unittest.TestCase):
 
     def test_every_option_with_its_default(self):
         page = source("libprudence-malloc.7")
-        found = dict(re.findall(r'^\.BR (\w+) = .* " \((\w+)(?:, start)?\)"$', page, re.M))
+        found = dict(re.findall(r"^\.TP\n\.B (\w+) \((\w+).*\)$", page, re.M))
         table = dict(re.findall(r"^\| `(\w+)` \| (\w+)", (ROOT / "docs/reference/options.md").read_text(), re.M))
         self.assertEqual(found, table)
 

@@ -8,7 +8,7 @@ import unittest
 import unittest.mock
 from types import SimpleNamespace
 
-from watching import ROOT
+from watching import BUILD, ROOT
 from prudence_watch import bounds, choose, figures, rates, screen, text
 from prudence_watch.errors import WatchError
 from prudence_watch.figures import Copy
@@ -208,7 +208,7 @@ class Screen(unittest.TestCase):
         keys = [column.key for column in screen.COLUMNS]
         self.assertEqual(len(set(keys) | set("qr ")), len(keys) + 3)
         self.assertEqual(len(screen.BY_NAME), len(keys))
-        page = (ROOT / "docs/man/prudence-top.1").read_text().replace("\\-", "-").replace("\n", " ")
+        page = (BUILD / "man/prudence-top.1").read_text().replace("\\-", "-").replace("\n", " ")
         for column in screen.COLUMNS:
             self.assertRegex(page, rf"[ ,]{column.name}\b")
 

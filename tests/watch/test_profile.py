@@ -366,7 +366,7 @@ class Profile(Tools):
             self.assertEqual({name: module.name(places[name] + 1) for name in names}, names)
 
     def test_the_man_page_has_all_options(self):
-        page = (ROOT / "docs/man/prudence-profile.1").read_text().replace("\\-", "-")
+        page = (BUILD / "man/prudence-profile.1").read_text().replace("\\-", "-")
         for option in re.findall(r"--[a-z]+", self.run_tool("--help")):
             self.assertIn(option, page)
         for name in (*profile.VIEWS, *profile.FORMATS):

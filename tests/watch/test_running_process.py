@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import unittest
 from pathlib import Path
@@ -106,6 +107,44 @@ class RunningProcess(Case):
         self.assert_all(self.asked("Ask a core file"), r"(?m)^routes +100B +3\.3k", r"latent: .* of cache 'routes'", r"(?m)^0x\w+ +\d+ +\d+ +\d+ .* routes$",
                         r"thread \d+ is inside of domain 'default'(.*\n)*#\d+ .* parse \(", "written: .*core.profile")
         self.assert_all(self.run_line("prudence-profile", self.local("/var/tmp/core.profile")), r"\d+ +-  routes: ")
+
+    def of_others(self, program):
+        """The section's lines of a program, with less to wait for."""
+        if not shutil.which(program):
+            self.skipTest(f"there is no {program}")
+        lines = [self.local(line).replace("sleep 10", "sleep 2").replace("s:10", "s:2") for line in lines_of("Ask with lldb, perf or bpftrace")]
+        for line in lines:
+            if line.startswith(f"{program} "):
+                done = subprocess.run(shlex.split(line), text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                      timeout=PATIENCE, check=False)
+                yield done.stdout
+
+    def test_lldb(self):
+        self.run_line("gdb", "-p", str(self.watched.pid), "-batch", "-ex", f"generate-core-file {self.folder}/core")
+        said = list(self.of_others("lldb"))
+        if "Operation not permitted" in said[0]:
+            self.skipTest("lldb may not trace here")
+        self.assertEqual(len(said), 2)
+        for one in said:
+            self.assertRegex(one, r"(?m)^. thread #2(, name = 'parser')?, (.*\n)+? +frame #\d+: 0x\w+ watched`parse\(")
+
+    @LONG
+    def test_perf(self):
+        self.working()
+        said = list(self.of_others("perf"))
+        if "failed" in said[0] or "permitted" in said[0]:
+            self.skipTest(f"perf may not record here: {said[0][-200:]}")
+        self.assertRegex(said[1], r"(?m)^ +[\d.]+% .* watched ")
+        self.assertRegex(said[1], r"prudence_cache_alloc")
+
+    @LONG
+    @unittest.skipIf(os.geteuid(), "bpftrace needs root")
+    def test_bpftrace(self):
+        self.working()
+        said, = self.of_others("bpftrace")
+        if "Attaching" not in said:
+            self.skipTest(f"this kernel refuses: {said[-200:]}")
+        self.assertRegex(said, r"@\[routes\]: \d+")
 
     @unittest.skipUnless(platform.machine() == "x86_64", "gdb's own call works on other processors")
     def test_call_a_function(self):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
 """prudence-stat: samples as lines, as often as asked for; metrics that a parser of OpenMetrics and promtool accept, over TCP on
-this machine and over a UNIX socket; processes that end and come back; the dashboard asks for metrics that there are."""
+this machine and over a UNIX socket; processes that end and come back; the dashboard asks for metrics that there are. PRUDENCE_MODELS=deep
+(make test-long) also fetches what reads them in Go (readers/)."""
 
 import csv
 import http.client
@@ -35,6 +36,7 @@ except ImportError:
     sys.exit(77)
 from prudence_watch import openmetrics as metrics
 
+LONG = unittest.skipUnless(os.environ.get("PRUDENCE_MODELS") == "deep", "make test-long runs this")
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 
 
@@ -188,10 +190,37 @@ class Stat(Case):
 
         text = until(served)
         self.assertIn("node_textfile_scrape_error 0\n", text)
+        self.assert_same_samples(ours, text)
+
+    def assert_same_samples(self, ours, text):
         samples = [{(sample.name, tuple(sorted(sample.labels.items())), sample.value) for family in prometheus.text_string_to_metric_families(one)
                     for sample in family.samples if sample.name.startswith("prudence_")} for one in (ours, text)]
         self.assertEqual(*samples)
         self.assertGreater(len(samples[0]), 50)
+
+    def go_reader(self, name, text, status=0):
+        """What a program of readers/ says of the text. go fetches and builds it at first."""
+        if not shutil.which("go"):
+            self.skipTest("there is no go (Debian: golang-go)")
+        reader = self.folder / name
+        built = subprocess.run(["go", "build", "-o", reader, f"./{name}"], cwd=ROOT / "tests/watch/readers", text=True, capture_output=True, check=False,
+                               env={**os.environ, "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"})
+        if built.returncode:
+            self.skipTest(f"go cannot build {name}, which needs go 1.21 or later for dashboards, and the modules of readers/go.sum: {built.stderr[-300:]}")
+        done = subprocess.run([reader], input=text, text=True, capture_output=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout + done.stderr
+
+    @LONG
+    def test_parser_of_go(self):
+        """Prometheus' own reads all samples, also of names that need escapes and of caches of one name, and refuses one that is cut."""
+        watched = self.start()
+        for line in ("name a\"b\\c", "name twin", "name twin"):
+            watched.ask(line)
+        _, where = self.serve("--pid", watched.pid, "--listen", 0)
+        ours = self.get(where, headers={})
+        self.assert_same_samples(ours, self.go_reader("metrics", ours))
+        self.assertIn("text format parsing error", self.go_reader("metrics", ours.rstrip()[:-1].rpartition(" ")[0], status=1))
 
     def test_names_are_escaped_and_caches_of_one_name_are_apart(self):
         watched = self.start()
@@ -295,7 +324,7 @@ class Stat(Case):
 
     def test_help_and_manual_name_every_option(self):
         text = self.run_tool(STAT, "--help").stdout
-        page = (ROOT / "docs/man/prudence-stat.1").read_text().replace("\\-", "-")
+        page = (BUILD / "man/prudence-stat.1").read_text().replace("\\-", "-")
         for option in ("--pid", "--name", "--user", "--interval", "--count", "--json", "--csv", "--listen"):
             self.assertIn(option, text)
             self.assertIn(option, page)
@@ -315,6 +344,28 @@ class Stat(Case):
         self.assertEqual(len({panel["id"] for panel in dashboard["panels"]}), len(dashboard["panels"]))
         legends = [target["legendFormat"] for panel in dashboard["panels"] for target in panel["targets"]]
         self.assertEqual([legend for legend in legends if "{{instance}}" not in legend], [])  # there may be many processes
+
+    @LONG
+    def test_the_dashboard_is_one_of_grafanas(self):
+        """By the types of Grafana's own library: no field is unknown, missing or of another type."""
+        dashboard = (ROOT / "programs/watch/grafana-dashboard.json").read_text()
+        self.assertEqual(self.go_reader("dashboard", dashboard), "")
+        for old, new, error in (('"title"', '"caption"', "unexpected field 'caption'"), ('"expr"', '"exp"', "expr: required field is missing"),
+                                ('"w": 12', '"w": "12"', "cannot unmarshal string"), ('"editable"', '"fiscalYearStartMonth": 13, "editable"', "must be < 12")):
+            self.assertIn(error, self.go_reader("dashboard", dashboard.replace(old, new, 1), status=1))
+
+    @unittest.skipIf(not shutil.which("prometheus"), "there is no prometheus (Debian: prometheus)")
+    def test_a_scrape(self):
+        """Prometheus stores each sample that we serve: it drops none as a duplicate, or out of order."""
+        watched = self.start()
+        for line in ("name twin", "name twin", "more 2"):
+            watched.ask(line)
+        _, where = self.serve("--pid", watched.pid, "--listen", 0)
+        served = sum(not line.startswith("#") for line in self.get(where).splitlines())
+        ask = self.prometheus(where)
+        self.assertTrue(until(lambda: ask("up == 1")))
+        for query in ("scrape_samples_scraped", 'count({__name__=~"prudence_.*"})'):
+            self.assertEqual([int(one["value"][1]) for one in ask(query)], [served], query)
 
     @unittest.skipIf(not shutil.which("prometheus"), "there is no prometheus (Debian: prometheus)")
     def test_each_query_of_the_dashboard_has_an_answer(self):

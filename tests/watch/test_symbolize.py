@@ -157,7 +157,7 @@ class Symbolize(Tools):
         self.assertEqual(done.stderr, b"prudence-symbolize: /dev/zero: this is no ELF file that can be read\n")
 
     def test_the_man_page_has_all_options(self):
-        page = (ROOT / "docs/man/prudence-symbolize.1").read_text().replace("\\-", "-")
+        page = (BUILD / "man/prudence-symbolize.1").read_text().replace("\\-", "-")
         for option in re.findall(r"--[a-z]+", self.run_tool(SYMBOLIZE, "--help").stdout):
             self.assertIn(option, page)
 

@@ -176,7 +176,7 @@ class Tools(Case):
 
     def test_help_names_every_option(self):
         text = self.run_tool(TOP, "--help").stdout
-        page = (ROOT / "docs/man/prudence-top.1").read_text().replace("\\-", "-")
+        page = (BUILD / "man/prudence-top.1").read_text().replace("\\-", "-")
         for option in ("--pid", "--name", "--user", "--interval", "--sort", "--once", "--json", "--csv"):
             self.assertIn(option, text)
             self.assertIn(option, page)

@@ -20,7 +20,7 @@ LAYERS = {  # folder: its purpose; each may use only layers below it
     "core/os": "requests to the system: memory, per-CPU lines, barriers, locks, clock, idle work (posix/, kernel/)",
     "core/base": "types, bits, lists, atomics, exact division",
 }
-# Members of the static library in addition to the main one: a program may lack them (ADR 135). Tables stand on the interface that
+# Members of the static library in addition to the main one: a program may lack them (ADR 26). Tables stand on the interface that
 # programs have, and on these layers; short-term memory and liburcu's names know more of the core.
 MEMBERS = {"tables", "shortterm", "toolkit/urcu"}
 CLIENTS = {"tables": {"core/os", "core/base"}}

@@ -22,7 +22,8 @@ from mkdocs.structure.files import File
 from pymdownx import slugs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import reference  # noqa: E402 (the path comes first)
+import manuals  # noqa: E402 (the path comes first)
+import reference  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, HEADERS, MAN = ROOT / "docs", ROOT / "include/prudence", ROOT / "docs/man"
@@ -64,7 +65,8 @@ def text_of(path):
 
 
 def man_page(path):
-    shown = subprocess.run(["groff", "-mandoc", "-Tutf8", "-P-cbou", "-rLL=100n", path], check=True, text=True, stdout=subprocess.PIPE)
+    shown = subprocess.run(["groff", "-mandoc", "-Tutf8", "-P-cbou", "-rLL=100n"], check=True, text=True, stdout=subprocess.PIPE,
+                           input=manuals.filled(path.read_text(), ROOT / "build/bin"))
     return f"# {path.stem}({path.suffix[1:]})\n\n~~~~text\n{shown.stdout}~~~~\n"
 
 
@@ -96,10 +98,10 @@ def on_files(files, config):
         if file.src_uri.startswith("man/") or file.src_uri == "README.md":
             files.remove(file)
     sources.update({file.src_uri: DOCS / file.src_uri for file in files.documentation_pages()})
-    manuals = sorted(MAN.iterdir())
-    for path in manuals:
+    pages = sorted(MAN.iterdir())
+    for path in pages:
         add(files, config, place_of(path), man_page(path))
-    add(files, config, "man/index.md", "# Manual pages\n\n" + "".join(f"- [{path.stem}({path.suffix[1:]})]({path.name}.md)\n" for path in manuals))
+    add(files, config, "man/index.md", "# Manual pages\n\n" + "".join(f"- [{path.stem}({path.suffix[1:]})]({path.name}.md)\n" for path in pages))
     for header in api.headers:
         add(files, config, reference.page_of(header.name), api.page(header))
     add(files, config, "api/index.md", api.index())

@@ -7,6 +7,8 @@ each load: keys, draw, objects, threads and share of updates."""
 import dataclasses
 import statistics
 
+from ..verdict import ROUNDS
+
 OURS = {"hash": "prudence", "map": "map", "routes": "routes", "routes6": "routes6"}
 LOAD = ("family", "keys", "draw", "hits", "walk", "writers", "size", "threads", "updates")
 UPDATES_FACTOR = 2
@@ -66,13 +68,15 @@ def quartiles(some):
 
 def judge(ours, peers, factor=1):
     """`peers`: name -> values; less is better. None where there is nothing to compare. Undecided: the medians miss the goal, but the
-    quartiles of the repeats overlap it."""
+    quartiles of the repeats overlap it; or either side has fewer than ROUNDS repeats."""
     peers = {name: some for name, some in peers.items() if some and statistics.median(some) > 0}
     if not ours or not peers or statistics.median(ours) <= 0:
         return None
     peer = min(peers, key=lambda name: statistics.median(peers[name]))
     mine, theirs = statistics.median(ours), statistics.median(peers[peer])
-    if mine * factor <= theirs:
+    if min(len(ours), len(peers[peer])) < ROUNDS:
+        word = UNDECIDED
+    elif mine * factor <= theirs:
         word = REACHED
     elif quartiles(ours)[0] * factor <= quartiles(peers[peer])[1]:
         word = UNDECIDED

@@ -40,23 +40,22 @@
 #include "slab/reclaim/decay.h"
 #include "slab/reclaim/limit.h"
 
-#define STACK       ((size_t)256 << 10)
-#define START_BYTES ((uint64_t)1 << 20)   /* kept beyond retain before a thread is started */
-#define DONE_BYTES  ((uint64_t)512 << 10) /* kept beyond retain and not touched */
+/* Policy: when does a thread give memory back? */
+#define STACK       ((size_t)256 << 10)   /* bytes; of the thread's stack */
+#define START_BYTES ((uint64_t)1 << 20)   /* bytes; kept beyond retain before a thread starts */
+#define DONE_BYTES  ((uint64_t)512 << 10) /* bytes; kept and untouched: the thread ends */
 
-#define PAUSE_MIN_NS UINT64_C(10000000)
-#define PAUSE_MAX_NS UINT64_C(1000000000)
-#define RETRY_NS     UINT64_C(1000000000)  /* after the system refused a thread */
-#define ALONE_NS     UINT64_C(10000000)    /* after the system counted one thread */
-#define GIVEN_UP_NS  UINT64_C(60000000000) /* after a thread gained nothing */
+#define PAUSE_MIN_NS UINT64_C(10000000)    /* ns; least time between checks */
+#define PAUSE_MAX_NS UINT64_C(1000000000)  /* ns; the same, after fruitless ones */
+#define RETRY_NS     UINT64_C(1000000000)  /* ns; after the system refused a thread */
+#define ALONE_NS     UINT64_C(10000000)    /* ns; after the system counted one thread */
+#define GIVEN_UP_NS  UINT64_C(60000000000) /* ns; after a thread gained nothing */
 
 /* The thread ends after more than this number of consecutive checks in which nothing went and no
  * other thread worked for decay, unless a reader delays START_BYTES or more. */
-#define FRUITLESS_MAX 20
-/* Most caches and moves of one check. */
-#define LOOK_CACHES 1024
-#define LOOK_MOVES  4096
-
+#define FRUITLESS_MAX 20   /* rounds; more fruitless checks in a row end the thread */
+#define LOOK_CACHES   1024 /* caches; most in one check */
+#define LOOK_MOVES    4096 /* moves; most in one check */
 enum { NOBODY, THERE };
 enum { NOT_LOADED, BEING_READIED, READY, ENDED }; /* values of `life` */
 static uint32_t background_state;
@@ -154,7 +153,7 @@ static void decay_until_done(void *unused)
 
 /* Code of the C library, of the dynamic loader and of this library, which may stand between
  * them. */
-#define RANGES_MAX 8
+#define RANGES_MAX 8 /* ranges; of code of the C library, the loader and this library */
 static struct {
     uintptr_t start, end;
 } ranges[RANGES_MAX];

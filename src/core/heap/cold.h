@@ -9,7 +9,8 @@
 enum { COLD_EXTENSION = 11 }; /* number of the extension; the last, because it only counts */
 extern const struct slab_extension cold_extension;
 
-#define COLD_ROUND 64 /* allocations of a cold cache; then it may become warm */
+/* Policy: when is it asked whether a cache is cold? */
+#define COLD_ROUND 64 /* allocations; of a cold cache, which may then become warm */
 
 /* Caches that programs made, beyond which a new one begins cold. Only tests change it. */
 extern uint32_t cold_after;

@@ -21,12 +21,13 @@
  */
 #include "pages/page_source.h"
 
-#define RUNS_AT_ONCE    64
-#define BATCHES         8         /* more threads than this purge no runs at the same time */
-#define REFUSED_NS      100000000 /* pause after all was refused, as for locked memory */
-#define CHUNK_PAGES_MIN 64        /* least pages worth a system call */
-#define WAIT_NS         100000    /* one wait for the pages that other threads have out */
-#define WAITS           1000      /* most such waits */
+/* Policy: how are free pages purged? */
+#define RUNS_AT_ONCE    64        /* runs; out of the lists at a time */
+#define BATCHES         8         /* threads; more purge no runs at the same time */
+#define REFUSED_NS      100000000 /* ns; pause after all was refused, as for locked memory */
+#define CHUNK_PAGES_MIN 64        /* pages; least that are worth a system call */
+#define WAIT_NS         100000    /* ns; one wait for the pages that other threads have out */
+#define WAITS           1000      /* waits; most of them */
 
 /* Runs that one thread has out of circulation. */
 struct leaving_batch {

@@ -29,9 +29,9 @@ struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
 
 /* Bytes that a kind may have beyond its share until the next window begins, because purging in
  * small steps costs a system call each. */
-#define SLACK_BYTES ((uint64_t)256 << 10)
-#define SLACK_SHIFT 3
-
+/* Policy: how many free pages are kept? */
+#define SLACK_BYTES ((uint64_t)256 << 10) /* bytes; more than the share, because small steps cost */
+#define SLACK_SHIFT 3                     /* shift; the same, as a part of the share */
 struct working_set {
     uint64_t used, dirty;
     uint64_t taken, taken_before; /* bytes handed out in this window, and in the last */
@@ -40,11 +40,10 @@ struct working_set {
     uint64_t regret;              /* in bytes */
 };
 
-#define REGRET_SHIFT 3
-
-#define SPARE_PER_MS   ((uint64_t)21 << 10) /* bytes for each ms of `decay`: by default some 2 MB */
-#define SPARE_SHIFT    2
-#define SEASON_WINDOWS 32 /* of `decay` each */
+#define REGRET_SHIFT   3                    /* shift; of the regret, which each window forgets */
+#define SPARE_PER_MS   ((uint64_t)21 << 10) /* bytes; for each ms of `decay`, some 2 MB */
+#define SPARE_SHIFT    2  /* shift; of the bytes in use, kept when a program falls idle */
+#define SEASON_WINDOWS 32 /* windows; of `decay`, because a phase may begin after seconds */
 
 static struct working_set kinds[PAGE_KINDS];
 static struct working_set all; /* both kinds together */

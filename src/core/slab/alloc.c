@@ -25,11 +25,12 @@
  * enough to reuse an object within some ten microseconds, and enough objects to make the cost of a
  * scan small in comparison.
  */
-#define DUE_CHEAP_OBJECTS     ((size_t)1024)
-#define DUE_CHEAP_BYTES       ((size_t)64 << 10)
-#define DUE_CHEAP_OBJECTS_MIN ((size_t)128)
-#define DUE_COSTLY_BYTES      ((size_t)4 << 20)
-#define DUE_COSTLY_PER_NS     3 /* objects; a pair takes some 10 ns, so that is one part in 30 */
+/* Policy: when does an allocating thread drive a grace period? */
+#define DUE_CHEAP_OBJECTS     ((size_t)1024)     /* objects; most that wait without a system call */
+#define DUE_CHEAP_BYTES       ((size_t)64 << 10) /* bytes; come back within some ten microseconds */
+#define DUE_CHEAP_OBJECTS_MIN ((size_t)128)      /* objects; enough to make a scan's cost small */
+#define DUE_COSTLY_BYTES      ((size_t)4 << 20)  /* bytes; most if it costs a system call */
+#define DUE_COSTLY_PER_NS     3                  /* objects; of some 10 ns a pair, one part in 30 */
 
 static size_t due_bytes(const struct prudence_cache *cache)
 {
@@ -172,9 +173,8 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
  * due. Otherwise a few would wait forever while the cache grows. Tries are paced, so that a cache
  * can grow to the size at which grace periods are rare.
  */
-#define AVOID_CHEAP_NS  100000
-#define AVOID_COSTLY_NS 1000000
-
+#define AVOID_CHEAP_NS  100000  /* ns; between two tries, so that a cache can grow */
+#define AVOID_COSTLY_NS 1000000 /* ns; the same if a grace period costs a system call */
 static bool avoid_growing(struct prudence_cache *cache)
 {
     return is_time_again(&cache->body->grow_avoided_at, os_clock_ns(),

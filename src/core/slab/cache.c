@@ -26,24 +26,21 @@
 #include "slab/reclaim/decay.h"
 #include "slab/reclaim/decay_early.h"
 
-#define SLAB_OBJECTS_MIN 8
-#define BIG_OBJECT         ((size_t)32 << 10)
-#define BIG_OBJECTS_MIN    4 /* slabs of 8 would reach 1 MiB, of which a survivor keeps all */
-#define DENSE_BYTES_MIN  ((size_t)32 << 10) /* keeps a slab's metadata small in comparison */
-#define ROOMY_BYTES_MIN  ((size_t)16 << 10) /* ... and the pages that are kept for one object */
-#define ROOMY_LEFT_OVER  32 /* a roomy slab leaves at most a 32nd of its bytes over */
-#define COLORS_MAX       64
-
-#define WINDOW_CROWDED ((size_t)1024)
-
-#define SKEW_GRAIN ((size_t)512)
-#define SKEW_MIN   ((size_t)1024)
-#define SKEW_END   ((size_t)8192)
-
-#define BUDGET_BYTES     ((size_t)1 << 20)
-#define BUDGET_OBJECTS   ((size_t)1024) /* of up to BIG_OBJECT, at least up to BUDGET_BYTES_MAX */
-#define BUDGET_BYTES_MAX ((size_t)4 << 20)
-
+/* Policy: how large are a cache's slabs, and how many objects may it keep? */
+#define SLAB_OBJECTS_MIN 8 /* objects; the last of as many does not give way to colors */
+#define BIG_OBJECT       ((size_t)32 << 10) /* bytes; larger ones share smaller slabs and budgets */
+#define BIG_OBJECTS_MIN  4 /* objects; one that stays holds half of what 8 would */
+#define DENSE_BYTES_MIN  ((size_t)32 << 10) /* bytes; keeps a slab's metadata small in comparison */
+#define ROOMY_BYTES_MIN  ((size_t)16 << 10) /* bytes; bounds the pages kept for one object */
+#define ROOMY_LEFT_OVER  32                 /* part; the most bytes that a roomy slab leaves over */
+#define COLORS_MAX       64                /* slabs; differ by lines, as many as a cache has sets */
+#define WINDOW_CROWDED   ((size_t)1024)    /* bytes; its multiples keep their colors */
+#define SKEW_GRAIN       ((size_t)512)     /* bytes; its multiples share few sets of a cache */
+#define SKEW_MIN         ((size_t)1024)    /* bytes; smaller objects would pay too much */
+#define SKEW_END         ((size_t)8192)    /* bytes; larger objects fill enough sets */
+#define BUDGET_BYTES     ((size_t)1 << 20) /* bytes; least budget of a cache on one CPU */
+#define BUDGET_OBJECTS   ((size_t)1024)    /* objects of at most BIG_OBJECT, up to BUDGET_BYTES_MAX */
+#define BUDGET_BYTES_MAX ((size_t)4 << 20) /* bytes; most budget of a cache on one CPU */
 size_t slab_redzone READ_MOSTLY = 0;
 size_t slab_margin READ_MOSTLY = 0;
 
@@ -596,9 +593,7 @@ static void destroy_cold(struct prudence_cache *cache)
     cache_release_parts(cache);
 }
 
-#define OBJECTS_PAUSE_NS 100000
-
-/* Waits for a grace period, or for readers to let some objects go, if they name single ones. */
+#define OBJECTS_PAUSE_NS 100000 /* ns; between two checks of a destruction that waits for objects */
 static void wait_for_readers(struct prudence_cache *cache)
 {
     gp_cookie cookie = gp_snapshot(cache->domain);

@@ -28,7 +28,8 @@
 #include "slab/slab.h"
 #include "slab/slow_path.h"
 
-#define LONG_RING 2048 /* objects; longer than a ring gets while readers answer */
+/* Policy: when does a deferral merge twice? */
+#define LONG_RING 2048 /* objects; a ring does not get longer while readers answer */
 
 /* An object to defer, and findings about it. */
 struct deferral {

@@ -9,9 +9,8 @@
 #include "slab/node_lists.h"
 #include "slab/slab.h"
 
-/* Number of partial slabs that a refill reads (paper, section 5.4). */
-#define SLABS_WEIGHED 10
-
+/* Policy: from which slab does a refill take? */
+#define SLABS_WEIGHED 10 /* slabs; partial ones that a refill compares (paper, section 5.4) */
 /* Returns the number of objects neither free nor about to be. The hint may be late; it is no
  * invariant. */
 static unsigned lasting(const struct slab *slab)

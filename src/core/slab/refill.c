@@ -18,7 +18,8 @@
 #include "slab/reuse.h"
 #include "slab/slab.h"
 
-#define UNMERGED_MAX 16 /* so often doubled, a batch is more than half of any cache */
+/* Policy: how many objects does a refill bring? */
+#define UNMERGED_MAX 16 /* refills; doubled so often, a batch is over half of any cache */
 _Static_assert(FIELD_HOLDS(struct cpu_cache, unmerged_refills, UNMERGED_MAX), "none is lost");
 
 /*

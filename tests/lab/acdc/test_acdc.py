@@ -299,7 +299,7 @@ class Written(unittest.TestCase):
     def test_version_and_help(self):
         self.assertEqual(acdc("--version").stdout, f"acdc {source.version(mark='-')}\n")
         text = acdc("--help").stdout
-        page = (ROOT / "docs/man/acdc.1").read_text().replace("\\-", "-")
+        page = (BUILD / "man/acdc.1").read_text().replace("\\-", "-")
         for option in {word.split("=")[0].strip(",") for word in text.split()
                        if word.startswith("--")} - {"--help", "--usage", "--version"}:
             self.assertIn(option, page)

@@ -79,7 +79,7 @@ class Statistics(unittest.TestCase):
 def curve(experiment, subject, response, values):
     return [{"experiment": experiment, "subject": subject, "kind": subject.partition("+")[0],
              "point": point, "responses": {response: {"mean": value}},
-             "repeats": [{response: value}]} for point, value in values.items()]
+             "repeats": [{response: value}] * 3} for point, value in values.items()]
 
 
 class Findings(unittest.TestCase):
@@ -97,6 +97,13 @@ class Findings(unittest.TestCase):
         self.assertIs(self.result(rows, thesis)["holds"], True)
         rows = curve("threads", verdict.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
         self.assertIs(self.result(rows, thesis)["holds"], False)
+
+    def test_fewer_than_three_runs_decide_nothing(self):
+        rows = curve("threads", verdict.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
+        rows[0]["repeats"] = rows[0]["repeats"][:2]
+        found = self.result(rows, "Lazy: refresh takes the same time")
+        self.assertEqual((found["holds"], found["verdict"], found["rounds"]), (None, "undecided", 2))
+        self.assertIn("too few runs: 2 of 3", found["measured"])
 
     def test_largest_step(self):
         thesis = "largest step of global tick"
@@ -147,7 +154,7 @@ class Findings(unittest.TestCase):
     def test_ratios_are_of_the_seeds_that_both_ran(self):
         rows = curve("throughput-threads", verdict.LAZY, verdict.SPEED, {1: 100})
         rows += curve("throughput-threads", verdict.EAGER, verdict.SPEED, {1: 200})
-        rows[1]["repeats"] = [{verdict.SPEED: value} for value in (101, 200, 300)]
+        rows[1]["repeats"] = [{verdict.SPEED: value} for value in (101, 101, 101, 900)]
         found = self.result(rows, "Lazy and eager do not differ")
         self.assertEqual((found["holds"], found["measured"][-12:]), (True, "1.01 to 1.01"))
 
@@ -191,7 +198,8 @@ class Findings(unittest.TestCase):
         self.assertIn("60% of the variation is between equal runs", first["measured"])
 
     def test_strongest(self):
-        document = {"rows": [], "host": {"cpus": 2}, "variation": {"factorial": {verdict.LAZY: {
+        rows = [{"experiment": "factorial", "subject": verdict.LAZY, "point": "A+", "responses": {}, "repeats": [{}] * 3}]
+        document = {"rows": rows, "host": {"cpus": 2}, "variation": {"factorial": {verdict.LAZY: {
             "refresh": {"A": 0.01, "D": 0.8, "E": 0.04, "B": 0.05, "error": 0.1}}}}}
         first = verdict.check_all(document)[0]
         self.assertEqual((first["figure"], first["holds"]), ("6.1", True))

@@ -23,7 +23,7 @@ NOTES = [
     "“nearly the same” or “constant”, a factor of 1.25 was allowed.",
     "A verdict is “undecided” when draws from the runs (100, of each point as many as it has, with repetition) "
     "disagree with it in one of twenty or more, and in factorial designs when more than half of the variation is "
-    "between equal runs: a loaded machine, or too few runs. A point of one run is taken as it is.",
+    "between equal runs: a loaded machine, or too few runs. Fewer than three runs of a point decide nothing.",
     "Held memory is memory that the model has not returned: live objects, and those that are deferred or "
     "whose dates have not expired (short-term memory: as the allocator counts, with its rounding).",
     "Allocation of variation: how much of all variation between the runs of a 2^k r design each "
@@ -271,14 +271,14 @@ def parts(document, folder):
         yield {"name": experiment["name"], "title": experiment["title"], "figures": experiment["figures"], "open": False, "cells": cells(rows),
                "text": said + [f"{label} = {what}" for label, what in experiment["labels"].items()],
                "pictures": list(pictures(document, experiment, rows, folder)),
-               "findings": [{"place": one["figure"], "claim": one["thesis"], "verdict": one["verdict"], "here": one["measured"],
+               "findings": [{"place": one["figure"], "claim": one["thesis"], "verdict": one["verdict"], "rounds": one["rounds"], "here": one["measured"],
                              "reason": one["reason"]} for one in document["findings"] if one["experiment"] == experiment["name"]]}
 
 
 def tables(document, made):
     """{name: rows}"""
     found = {part["name"]: part["cells"] for part in made if part["cells"]}
-    checked = [{"figure": one["figure"], "the thesis": one["thesis"], "verdict": one["verdict"], "here": one["measured"]}
+    checked = [{"figure": one["figure"], "the thesis": one["thesis"], "verdict": one["verdict"], "rounds": str(one["rounds"]), "here": one["measured"]}
                for one in document["findings"]]
     return found | ({"findings": checked} if checked else {})
 

@@ -15,12 +15,20 @@ half the widest interval by the allowed one, so 1 and less is within the aim.
 
 import math
 import time
+from statistics import fmean
 
 from measure import statistics
 
 SAVE_SECONDS = 30   # within a round
 WIDE = 0.5          # a round takes the points with at least this share of the greatest need
+SETTLED = 13        # ticks after which the memory of a trace has settled
 BEGUN_WITH = 2  # repeats: with fewer there is no interval
+
+
+def settled_held_bytes(samples):
+    """The mean after the beginning of a trace; None without a sample of it."""
+    found = [sample["held_bytes"] for sample in samples if sample["time"] > SETTLED and sample["held_bytes"] is not None]
+    return fmean(found) if found else None
 
 
 class Point:
@@ -29,9 +37,9 @@ class Point:
         self.precision, self.most = request.precision, request.most
         self.repeats, self.wall_seconds, self.samples, self.histograms, self.failed = [], [], None, None, None
         self.known_need = None  # of as many repeats as there are
-        # A factorial design has r replications of each point, a trace is one run of one seed.
+        # A factorial design has r replications of each point, a trace the least number of runs.
         self.fixed = bool(experiment.labels) or experiment.name == "trace"
-        self.least = (1 if experiment.name == "trace" else request.replications if experiment.labels else request.least)
+        self.least = request.replications if experiment.labels else request.least
 
     @property
     def key(self):
@@ -42,8 +50,10 @@ class Point:
         return len(self.repeats) + 1
 
     def add(self, responses, wall_seconds, samples=None, histograms=None):
-        if self.experiment.name == "trace" and not self.repeats:
-            self.samples, self.histograms = samples, histograms
+        if self.experiment.name == "trace":
+            responses = {**responses, "settled_held_bytes": settled_held_bytes(samples)}
+            if not self.repeats:
+                self.samples, self.histograms = samples, histograms
         self.repeats.append(responses)
         self.wall_seconds.append(wall_seconds)
         self.known_need = None

@@ -4,16 +4,17 @@
 A finding is (figure, claim of the thesis, a function of the document). The function returns whether it
 holds and the measurement; None for both when that was not measured.
 
-A finding is undecided when the runs are too few or differ too much to say. Whether that is so is found by drawing runs
-again: of each point as many of its runs as it has, with repetition (bootstrap). If one draw in twenty or more says
-otherwise than the runs themselves, it is undecided, and the page says so with the share. In factorial designs it is
-undecided where more of the variation is between equal runs than all factors explain.
+A finding is undecided when the runs are too few or differ too much to say. Fewer than measure.verdict.ROUNDS runs of a point are
+too few. Whether they differ too much is found by drawing runs again: of each point as many of its runs as it has, with repetition
+(bootstrap). If one draw in twenty or more says otherwise than the runs themselves, it is undecided, and the page says so with the
+share. In factorial designs it is undecided where more of the variation is between equal runs than all factors explain.
 """
 
 import random
 from statistics import fmean
 
 from measure import statistics
+from measure.verdict import ROUNDS
 
 LAZY, EAGER, MALLOC = "short-term-lazy", "short-term-eager", "persistent+glibc"
 SPEED = "bytes_per_cpu_second"  # by the CPU time of all threads: as throughput, but other programs take no part of it
@@ -225,10 +226,8 @@ def few_threads(document):
 
 
 def trace(document, subject):
-    row = next((row for row in document["rows"] if (row["experiment"], row["subject"]) == ("trace", subject) and row.get("samples")), None)
-    if not row:
-        raise NotMeasured
-    settled = [sample["held_bytes"] for sample in row["samples"] if sample["time"] > 13 and sample["held_bytes"] is not None]
+    row = next((row for row in document["rows"] if (row["experiment"], row["subject"]) == ("trace", subject)), {"repeats": []})
+    settled = [repeat["settled_held_bytes"] for repeat in row["repeats"] if repeat.get("settled_held_bytes") is not None]
     if not settled:
         raise NotMeasured
     return fmean(settled)
@@ -371,11 +370,14 @@ def drawn_rows(rows, draw):
     return found
 
 
+def runs_of(document, experiment):
+    """The fewest runs of a point."""
+    return min((len(row["repeats"]) for row in document["rows"] if row["experiment"] == experiment and row["repeats"]), default=0)
+
+
 def draws_of(document, experiment):
-    """Documents with the experiment's runs drawn again; none when there is one run of each point."""
+    """Documents with the experiment's runs drawn again."""
     rows = [row for row in document["rows"] if row["experiment"] == experiment]
-    if not any(len(row["repeats"]) > 1 for row in rows):
-        return []
     draw = random.Random(experiment)
     return [{**document, "rows": drawn_rows(rows, draw)} for _ in range(DRAWS)]
 
@@ -383,17 +385,17 @@ def draws_of(document, experiment):
 def why_undecided(check, holds, draws):
     """None: it is decided."""
     same = sum(bool(check(one)[0]) == bool(holds) for one in draws)
-    if not draws or same >= AGREEMENT * len(draws):
+    if same >= AGREEMENT * len(draws):
         return None
     holding = same if holds else len(draws) - same
     return f"the runs are too few or differ too much: it holds in {holding / len(draws):.0%} of draws from them"
 
 
-def judge(check, document, draws):
+def judge(check, document, draws, runs):
     """Returns whether the finding holds (None if not measured or undecided), the measured values, and why the finding is undecided, or None."""
     try:
         holds, measured = check(document)
-        why = why_undecided(check, holds, draws)
+        why = why_undecided(check, holds, draws) if runs >= ROUNDS else f"too few runs: {runs} of {ROUNDS}"
     except NotMeasured:
         return None, "not measured", None
     except Undecided as undecided:
@@ -406,11 +408,11 @@ def check_all(document):
     unless the verdict is that it holds or does not."""
     results = []
     for experiment, findings in FINDINGS.items():
-        draws = draws_of(document, experiment)
+        draws, runs = draws_of(document, experiment), runs_of(document, experiment)
         for figure, thesis, check in findings:
-            holds, measured, why = judge(check, document, draws)
+            holds, measured, why = judge(check, document, draws, runs)
             verdict = {True: "holds", False: "does not hold", None: "undecided" if why else "not measured"}[holds]
             results.append({"experiment": experiment, "figure": figure, "thesis": thesis, "holds": holds,
-                            "verdict": verdict, "measured": f"{measured}; {why}" if why else measured,
+                            "verdict": verdict, "rounds": runs, "measured": f"{measured}; {why}" if why else measured,
                             "reason": REASONS.get(thesis, "not known") if holds is False else None})
     return results

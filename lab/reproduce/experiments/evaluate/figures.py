@@ -93,8 +93,8 @@ def of_mix(document, _):
         if "failed" in row:
             yield load, subject, {"failed": row["failed"]}
             continue
-        counted = row | {"total_fragmentation": row["bytes_left"] / row["bytes_live"], "objects_live": 1}
-        yield load, subject, of_counters(counted)
+        for seed, counted in enumerate(row["repeats"]):
+            yield load, subject, of_counters(counted | {"total_fragmentation": counted["bytes_left"] / counted["bytes_live"], "objects_live": 1}), seed
 
 
 def of_structures(document, allocator):
@@ -116,16 +116,16 @@ READ = {"prudence-bench": of_bench, "prudence-mix": of_mix, "prudence-structures
 
 
 def rows_of(runs):
-    """All rows, in the order in which they were measured first."""
+    """All rows, in the order in which they were measured first. A run of mixes, of which there is one, has a round for each seed."""
     rows = {}
     for run in runs:
         read = READ[run["document"]["program"]]
-        for load, subject, found in read(run["document"], run["allocator"]):
+        for load, subject, found, *seed in read(run["document"], run["allocator"]):
             row = rows.setdefault((load, subject), Row(run["part"], load, subject))
             if "failed" in found:
                 row.failed.append(found["failed"])
             else:
-                row.rounds[run["round"]] = found
+                row.rounds[seed[0] if seed else run["round"]] = found
     return list(rows.values())
 
 

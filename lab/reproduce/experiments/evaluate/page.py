@@ -16,12 +16,12 @@ NOTES = [
     "classic is the paper's SLUB here: the same slabs as Prudence's, with a queue of callbacks for each CPU in place of the paper's additions. urcu+A is liburcu's call_rcu over "
     "malloc of A, ck-epoch+A Concurrency Kit's epochs. Peers cannot be asked for hits, churns and slabs, so these are beside classic alone; time and memory are beside all.",
     "A verdict compares round by round. A finding about all loads holds if no load is worse than the worst exception that the paper itself names, and one is better; rounds that "
-    "disagree make it undecided. Figures that differ by 2 % or less are the same, as in the paper.",
+    "disagree make it undecided, and fewer than three decide nothing. Figures that differ by 2 % or less are the same, as in the paper.",
     "Each round runs every part once, all its subjects one after the other, each run in a process of its own. Figures are medians of rounds, with the least and the most where they differ.",
     "Time is wall time of a thread for an operation. CPU time is of all threads, those that call callbacks among them. Memory is the peak of resident memory beyond what the process "
     "had before the load; of servers, all of it; of the store, by object.",
     "Threads that hand objects over yield while they wait for each other, so with other programs their wall time says who yielded more often; their CPU time does not.",
-    "Counts of mixes (prudence-mix) are made without a clock, so other programs hardly change them: a sequence that is interrupted gives up (ADR 1), which changed misses by up to 4 % with pre-flush, and by 1 % otherwise. Each allocation and each release is a step, and a grace period takes 500 or 5,000. classic frees all objects of a grace period the moment it ends; "
+    "Counts of mixes (prudence-mix) are made without a clock, so other programs hardly change them: a sequence that is interrupted gives up (ADR 1), which changed misses by up to 4 % with pre-flush, and by 1 % otherwise. A seed is a round. Each allocation and each release is a step, and a grace period takes 500 or 5,000. classic frees all objects of a grace period the moment it ends; "
     "throttled-N calls 10 callbacks every N steps. The verdicts compare Prudence with the queue of that row that misses least. prudence is the default, which has no helper; with pre-flush the CPU is idle every 100 steps. A cache by demand is the "
     "default; 64 and 256 are the objects that a fixed one holds (object_cache_bytes). Rates that differ by 100 misses or churns in a million allocations, or fewer, are the same.",
     "The paper's machine had 64 CPUs and ran each load for minutes. Figure 12, the share of deferred frees in Linux, has no meaning in a process: "
@@ -218,7 +218,7 @@ def part(name, title, cells=(), pictures=(), found=(), text=(), is_open=False):
 
 
 def found_of(checked):
-    return [{"place": line["subject"], "claim": line["the paper"], "verdict": line["verdict"], "here": line["here"], "reason": None} for line in checked]
+    return [{"place": line["subject"], "claim": line["the paper"], "verdict": line["verdict"], "rounds": line["rounds"], "here": line["here"], "reason": None} for line in checked]
 
 
 def parts_of(document, rows):

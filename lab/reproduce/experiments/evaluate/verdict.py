@@ -7,7 +7,7 @@ all callbacks of a grace period when it ends and `throttled-N` 10 of them every 
 
 import statistics
 
-from measure.verdict import COUNTS_OF_THE_PAPER, FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, as_cells, change, judge, percent, spread
+from measure.verdict import COUNTS_OF_THE_PAPER, MISSING, SAME, all_rounds, as_cells, at_least, change, judge, most_at, percent, ran_out, spread
 from . import figures
 
 RARE = 0.0001  # of an allocation: rates below count as none, as in Linux
@@ -67,55 +67,49 @@ def memory(row):
     return f"peak {spread(row.values('peak_mb'), lambda one: f'{one:.0f} MB')}"
 
 
+def grows(row):
+    """Says of each round whether memory grows. One whose memory ran out has grown, however its halves compare."""
+    return [out or growth > max(FLAT_MB, SAME * peak) for out, growth, peak in
+            zip(row.values("out_of_memory"), row.values("growth_mb"), row.values("peak_mb"))]
+
+
 def figure_3(rows):
     ours, theirs = (figures.find(rows, "lists, 512 B", name) for name in (OURS, CLASSIC))
     claims = ["with callbacks memory grows until it runs out (at the 196th second of 252 GB)",
               "with callbacks memory grows although what is live does not",
               "Prudence's memory stays the same after the start"]
     if not ours or not theirs or not ours.rounds or not theirs.rounds:
-        return [("Figure 3", claim, (MISSING, "")) for claim in claims]
-    # A run whose memory ran out has grown, however its halves compare.
-    grown = [out or growth > max(FLAT_MB, SAME * peak) for out, growth, peak in
-             zip(theirs.values("out_of_memory"), theirs.values("growth_mb"), theirs.values("peak_mb"))]
-    flat = [not out and growth <= max(FLAT_MB, SAME * peak) for out, growth, peak in
-            zip(ours.values("out_of_memory"), ours.values("growth_mb"), ours.values("peak_mb"))]
-    rise = f"second half above the first by {spread(theirs.values('growth_mb'), lambda one: f'{one:.0f} MB')}"
-    return [("Figure 3", claims[0], (all_rounds(theirs.values("out_of_memory")),
-                                     f"memory ran out in {sum(theirs.values('out_of_memory'))} of {len(theirs.rounds)} rounds; {memory(theirs)}")),
-            ("Figure 3", claims[1], (all_rounds(grown), f"{rise}, {memory(theirs)}")),
-            ("Figure 3", claims[2], (all_rounds(flat), f"second half above the first by "
-                                     f"{spread(ours.values('growth_mb'), lambda one: f'{one:.1f} MB')}, {memory(ours)}"))]
+        return [("Figure 3", claim, (MISSING, "", 0)) for claim in claims]
+    rounds, gone, grown = len(theirs.rounds), sum(theirs.values("out_of_memory")), sum(grows(theirs))
+    peers = [row for row in rows if row.load == ours.load and row.subject.startswith("urcu+") and any(row.values("out_of_memory"))]
+    beside = "".join(f"; {row.subject}: in {sum(row.values('out_of_memory'))} of {len(row.rounds)}" for row in peers)
+    rise, our_rise = (f"second half above the first by {spread(row.values('growth_mb'), form)}" for row, form in
+                      ((theirs, lambda one: f"{one:.0f} MB"), (ours, lambda one: f"{one:.1f} MB")))
+    return [("Figure 3", claims[0], (ran_out(gone, rounds - grown, grown - gone),
+                                     f"memory ran out in {gone} of {rounds} rounds, still grew at the end of {grown - gone}; {memory(theirs)}{beside}", rounds)),
+            ("Figure 3", claims[1], (all_rounds(grows(theirs)), f"{rise}, {memory(theirs)}", rounds)),
+            ("Figure 3", claims[2], (all_rounds(not one for one in grows(ours)), f"{our_rise}, {memory(ours)}", len(ours.rounds)))]
 
 
 # ------------------------------------------------------------------------------------------------------- Figure 6
 
 def figure_6(rows):
-    by_load = {load: times(rows, load) for load in figures.loads_of(rows) if load.startswith("pairs, ")}
+    by_load = {load: times_by_round(rows, load) for load in figures.loads_of(rows) if load.startswith("pairs, ")}
     by_load = {load: found for load, found in by_load.items() if found}
     least, most = PAPER_PAIRS
     claims = ["pairs are faster at every size", f"by {least} times at least", "most for objects of 4,096 bytes"]
     if not by_load:
-        return [("Figure 6", claim, (MISSING, "")) for claim in claims]
-    middle = {load: statistics.median(found) for load, found in by_load.items()}
+        return [("Figure 6", claim, (MISSING, "", 0)) for claim in claims]
+    middle = {load: statistics.median(found.values()) for load, found in by_load.items()}
     text = f"{as_times(min(middle.values()))} to {as_times(max(middle.values()))} (the paper: {least} to {most})"
-    slow = [f"{load} ({spread(found, as_times)})" for load, found in by_load.items() if min(found) < least]
-    return [("Figure 6", claims[0], judge(row_changes(rows, "ns", kind="pairs, "), 0, "")),
-            ("Figure 6", claims[1], (all_rounds(one >= least for found in by_load.values() for one in found),
-                                     text + (f"; less: {', '.join(slow)}" if slow else ""))),
-            ("Figure 6", claims[2], most_at_4096(rows, middle))]
-
-
-def most_at_4096(rows, middle):
-    """Each round compares 4,096 bytes with the best of the other sizes; an equal result is neither."""
-    largest = times_by_round(rows, "pairs, 4096 B")
-    others = [times_by_round(rows, load) for load in middle if load != "pairs, 4096 B"]
-    rounds = [change(max(other[turn] for other in others if turn in other), one) for turn, one in largest.items()
-              if any(turn in other for other in others)]
-    if not rounds:
-        return MISSING, ""
+    slow = [f"{load} ({spread(found.values(), as_times)})" for load, found in by_load.items() if min(found.values()) < least]
+    verdict, rounds = most_at("pairs, 4096 B", by_load)
     best = max(middle, key=middle.get)
-    text = f"most in the median: {best} ({as_times(middle[best])}); 4,096 bytes: {as_times(middle['pairs, 4096 B'])}"
-    return HOLDS if min(rounds) > SAME else FAILS if max(rounds) < -SAME else UNDECIDED, text
+    return [("Figure 6", claims[0], judge(row_changes(rows, "ns", kind="pairs, "), 0, "")),
+            ("Figure 6", claims[1], (at_least(least, [list(found.values()) for found in by_load.values()]),
+                                     text + (f"; less: {', '.join(slow)}" if slow else ""), min(map(len, by_load.values())))),
+            ("Figure 6", claims[2], (verdict, f"most in the median: {best} ({as_times(middle[best])}); 4,096 bytes: {as_times(middle['pairs, 4096 B'])}" if rounds else "",
+                                     rounds))]
 
 
 # ----------------------------------------------------------------------------------------------- Figures 7 to 11, 13
@@ -130,22 +124,33 @@ def figure_13(rows):
     loads = [load for load in figures.loads_of(rows) if load.startswith(("tree", "hand over")) and times(rows, load)]
     claim = f"applications are faster (the paper: by {100 * PAPER_THROUGHPUT[0]:.1f} to {100 * PAPER_THROUGHPUT[1]:.0f} %)"
     if not loads:
-        return [("Figure 13", claim, (MISSING, ""))]
+        return [("Figure 13", claim, (MISSING, "", 0))]
     text = "; ".join(f"{load}: {spread([one - 1 for one in times(rows, load)], percent)}" for load in loads)
-    return [("Figure 13", claim, (judge([(load, changes(rows, load, "ns")) for load in loads], 0, "")[0], text))]
+    verdict, _, rounds = judge([(load, changes(rows, load, "ns")) for load in loads], 0, "")
+    return [("Figure 13", claim, (verdict, text, rounds))]
 
 
 # ------------------------------------------------------------------------------------------------ findings of others
 
+EPOCHS = "ck-epoch+"
+
+
 def batches(rows):
-    """Brown and others: epochs are slow because they free in batches; objects that are freed one by one go back to where they come from."""
-    found = {load: times(rows, load, "ck-epoch+jemalloc") for load in figures.loads_of(rows) if load.startswith("tree, ")}
-    found = {load: some for load, some in found.items() if some}
-    claim = "memory that comes back object by object makes updates of a tree faster than batches (epochs over jemalloc)"
-    if not found:
-        return [("Too Epic", claim, (MISSING, ""))]
-    text = "; ".join(f"{load.removeprefix('tree, ')}: {spread(some, lambda one: f'{one:.2f}×')}" for load, some in found.items())
-    return [("Too Epic", claim, (judge(row_changes(rows, "ns", theirs="ck-epoch+jemalloc", kind="tree, "), 0, "")[0], text))]
+    """Brown and others: updates with epochs are slow because memory is freed in batches. Then they lose the more, the more updates there are, over
+    each allocator."""
+    claims = ["updates of a tree are faster than with epochs over jemalloc", "batches are the cause: the factor rises with updates, over each allocator"]
+    loads = [load for load in figures.loads_of(rows) if load.startswith("tree, ")]
+    found = {peer: {load: some for load in loads if (some := times_by_round(rows, load, peer))} for peer in peers_of(rows) if peer.startswith(EPOCHS)}
+    over_jemalloc = found.get(f"{EPOCHS}jemalloc")
+    if not over_jemalloc:
+        return [("Too Epic", claim, (MISSING, "", 0)) for claim in claims]
+    text = "; ".join(f"{load.removeprefix('tree, ')}: {spread(some.values(), lambda one: f'{one:.2f}×')}" for load, some in over_jemalloc.items())
+    verdict, _, rounds = judge(row_changes(rows, "ns", theirs=f"{EPOCHS}jemalloc", kind="tree, "), 0, "")
+    ends = {peer.removeprefix(EPOCHS): (next(iter(some.values())), list(some.values())[-1]) for peer, some in found.items() if len(some) > 1}
+    cause, _, turns = judge([(name, [change(last[turn], first[turn]) for turn in first.keys() & last.keys()]) for name, (first, last) in ends.items()],
+                            0, "")
+    cause_text = ", ".join(f"{name} {' → '.join(f'{statistics.median(side.values()):.2f}×' for side in both)}" for name, both in ends.items())
+    return [("Too Epic", claims[0], (verdict, text, rounds)), ("Too Epic", claims[1], (cause, f"from the fewest updates to the most: {cause_text}" if ends else "", turns))]
 
 
 def check(rows):

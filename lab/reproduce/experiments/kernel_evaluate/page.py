@@ -209,8 +209,8 @@ def other_sides(runs):
 
 
 def verdicts(checked):
-    """Writes the verdicts of all machines next to each other. `checked`: {machine: findings}."""
-    return [{"subject": lines[0]["subject"], "the paper": lines[0]["the paper"], **{str(machine): line["verdict"] for machine, line in zip(checked, lines)}}
+    """Writes the verdicts of all machines next to each other, with the number of rounds. `checked`: {machine: findings}."""
+    return [{"subject": lines[0]["subject"], "the paper": lines[0]["the paper"], **{str(machine): f'{line["verdict"]} ({line["rounds"]})' for machine, line in zip(checked, lines)}}
             for lines in zip(*checked.values())]
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import statistics
 import typing
 
-from measure.verdict import COUNTS_OF_THE_PAPER, FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, as_cells, change, judge as judge_rows, percent
+from measure.verdict import COUNTS_OF_THE_PAPER, FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, as_cells, change, judge as judge_rows, percent, ran_out
 from . import figures, plan
 
 PAIRS = 5000      # a cache with fewer allocate/free pairs in a run is skipped, with a scale of 1; the paper's threshold is a million
@@ -93,7 +93,7 @@ RATES = (misses, churns, slab_churns)
 
 
 def judge(found, metric, allowed):
-    """Returns (verdict, finding). `allowed`: the worst exception that the paper names."""
+    """Returns a finding. `allowed`: the worst exception that the paper names."""
     none = RARE if metric in RATES else 0
     return judge_rows([(f"{row.load} {row.cache}", [change(*pair, none) for pair in row.values(metric)]) for row in found], allowed,
                       "no cache has enough pairs")
@@ -126,10 +126,9 @@ def faster(runs, load, paper):
     """Two findings: that it is faster, and that it is by so much."""
     found = improvement(runs, load)
     if not found:
-        return [(MISSING, "")] * 2
+        return [(MISSING, "", 0)] * 2
     text = f"{percent(statistics.median(found))} [{percent(min(found))}, {percent(max(found))}] by instructions"
-    return [(HOLDS if min(found) > 0 else FAILS if max(found) <= 0 else UNDECIDED, text),
-            (HOLDS if min(found) >= paper else FAILS if max(found) < paper else UNDECIDED, text)]
+    return [(judge_rows([(load, [1 / (1 + one) - 1 for one in found])], 0, "")[0], text, len(found)), (all_rounds(one >= paper for one in found), text, len(found))]
 
 
 def shares(runs, machine, load):
@@ -140,11 +139,11 @@ def share_finding(runs, machine, load, paper):
     """Holds within a quarter of it, more or less."""
     found = shares(runs, machine, load)
     if not found:
-        return MISSING, ""
-    return all_rounds(abs(one / paper - 1) <= 0.25 for one in found), f"{100 * statistics.median(found):.1f} %"
+        return MISSING, "", 0
+    return all_rounds(abs(one / paper - 1) <= 0.25 for one in found), f"{100 * statistics.median(found):.1f} %", len(found)
 
 
-def ran_out(runs, machine, load, side):
+def gone_rounds(runs, machine, load, side):
     """Rounds of that side's counts that ended because memory ran out. They have no figures."""
     return {run["round"] for run in runs if run.get("out_of_memory") and
             (run["mode"], run["cpus"], run["nodes"], run["load"], run["side"]) == ("counts", *machine, load, side)}
@@ -156,15 +155,13 @@ ATTACKS = ("attack", "open_close")  # the first is as long as the paper's, with 
 def exhausts(runs, machine):
     """Checks section 3.4: whether memory runs out with SLUB. A round that ran out answers, however short it was; one that ended does if it was
     as long as the paper's."""
-    gone = [(load, turn) for load in ATTACKS for turn in ran_out(runs, machine, load, "slub")]
+    gone = [(load, turn) for load in ATTACKS for turn in gone_rounds(runs, machine, load, "slub")]
     ended = [run for load in ATTACKS for run, in by_round(runs, "counts", machine, load, ("slub",))]
     enough = [run for run in ended if run["load"] == "attack" and run["transactions"] >= plan.LOADS["attack"].transactions]
-    if not gone and not ended:
-        return MISSING, ""
-    text = f"memory ran out beside SLUB in {len(gone)} of {len(gone) + len(ended)} rounds"
-    if not gone and not enough:
-        return UNDECIDED, f"{text}, of at most {max(run['transactions'] for run in ended):,} operations: shorter than the paper's (--load attack is as long)"
-    return all_rounds([True] * len(gone) + [False] * len(enough)), text
+    text = f"memory ran out beside SLUB in {len(gone)} of {len(gone) + len(ended)} rounds" if gone or ended else ""
+    if ended and not gone and not enough:
+        text += f", of at most {max(run['transactions'] for run in ended):,} operations: shorter than the paper's (--load attack is as long)"
+    return ran_out(len(gone), len(enough), len(ended) - len(enough)), text, len(gone) + len(ended)
 
 
 def less_memory(runs, machine):
@@ -174,16 +171,16 @@ def less_memory(runs, machine):
     more = [ours["peak_kb"] > slub["peak_kb"] * (1 + SAME) for _, slub, ours in rounds]
     for load in ATTACKS:
         ended = {side: {run["round"] for run, in by_round(runs, "counts", machine, load, (side,))} for side in plan.PAIR}
-        for turn in ran_out(runs, machine, load, "slub") & ended["prudence"]:
+        for turn in gone_rounds(runs, machine, load, "slub") & ended["prudence"]:
             less, more = [*less, True], [*more, False]
-        for turn in ran_out(runs, machine, load, "prudence") & ended["slub"]:
+        for turn in gone_rounds(runs, machine, load, "prudence") & ended["slub"]:
             less, more = [*less, False], [*more, True]
     if not less:
-        return MISSING, ""
+        return MISSING, "", 0
     out = f"; {len(less) - len(rounds)} rounds in which one side ran out of memory" if len(less) > len(rounds) else ""
     text = "; ".join(f"{load}, peaks of all slabs: {kb([slub['peak_kb'] for name, slub, _ in rounds if name == load])} (SLUB), "
                      f"{kb([ours['peak_kb'] for name, _, ours in rounds if name == load])} (Prudence)" for load in dict.fromkeys(load for load, *_ in rounds))
-    return HOLDS if all(less) else FAILS if all(more) else UNDECIDED, (text + out).removeprefix("; ")
+    return HOLDS if all(less) else FAILS if all(more) else UNDECIDED, (text + out).removeprefix("; "), len(less)
 
 
 def kb(values):

@@ -6,7 +6,7 @@ not changed."""
 
 import shutil
 
-from measure.page import verdicts, write_results
+from measure.page import write_tables
 from measure.pictures import OURS, THEIRS, legend_in, panel, plt
 from . import sources, verdict
 
@@ -145,6 +145,6 @@ def report(documents, made):
               [f'prudence {documents[0]["prudence"]}', f'liburcu {documents[0]["liburcu"]}'], headline(tables["findings"]))
     made.tables(tables)
     if made.into:
-        write_results(made.into, "variants", tables, "Findings of the thesis", "findings", verdicts)
+        write_tables(made.into / "results/data/variants", tables)
         shutil.copy(made.source.with_suffix(".png"), made.into / "images/variants.png")
     return headline(tables["findings"])

@@ -301,7 +301,7 @@ def agrees(rows, function, holds):
 
 def check(rows):
     """Returns the place, the claim of the thesis, the verdict and the measured values for each finding."""
-    found = []
+    found, rounds = [], min((len(row["repeats"]) for row in rows), default=0)
     for place, thesis, function in FINDINGS:
         try:
             results = Results(rows)
@@ -317,5 +317,5 @@ def check(rows):
                 measured += f" (why: {REASONS[function]})"
         except NotMeasured:
             verdict, measured = "not measured", ""
-        found.append({"subject": place, "the thesis": thesis, "verdict": verdict, "here": measured})
+        found.append({"subject": place, "the thesis": thesis, "verdict": verdict, "rounds": str(rounds), "here": measured})
     return found

@@ -316,7 +316,7 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
     return os_clock_ns() - began >= nanoseconds;
 }
 
-/* Deferrals never wait in a kernel, so their limit never rises (ADR 141). */
+/* Deferrals never wait in a kernel, so their limit never rises (ADR 34). */
 enum gp_reader_state gp_state_of_reader(struct prudence_domain *domain)
 {
     (void)domain;

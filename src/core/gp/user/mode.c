@@ -22,11 +22,11 @@
 #include "gp/user/mode.h"
 #include "gp/user/parking.h"
 
-#define CHOICE_PERIOD_NS 10000000
-#define FENCE_COST_PS    800 /* a locked instruction in a section */
-#define WORTH_A_TRY      50
-#define NO_TRY_NS        500000000
-
+/* Policy: do readers fence, or drivers? */
+#define CHOICE_PERIOD_NS 10000000  /* ns; between two choices */
+#define FENCE_COST_PS    800       /* ps; a locked instruction in a section */
+#define WORTH_A_TRY      50        /* part; of the time: membarriers above it are worth a try */
+#define NO_TRY_NS        500000000 /* ns; no try after fences cost more */
 enum reader_mode gp_reader_mode = READER_MODE_AUTO;
 
 static void switch_to_fenced(struct prudence_domain *domain)

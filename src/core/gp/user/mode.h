@@ -5,7 +5,8 @@
 
 #include "gp/user/domain.h"
 
-#define MEMBARRIER_COST_NS 10000 /* assumed until the first one was measured */
+/* Policy: how dear is a membarrier at first? */
+#define MEMBARRIER_COST_NS 10000 /* ns; assumed until the first one was measured */
 
 enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
 

@@ -25,11 +25,11 @@
 #include "gp/user/parking.h"
 
 /* A check of a slot costs some 3 ns, parking a slot some 30 ns, and a round one membarrier. */
-#define LOOKS_A_ROUND 8192
-#define LOOKS_A_SLOT  16
-#define WORTH_A_ROUND 16 /* slots outside */
-#define RARELY_MAX    64
-
+/* Policy: when are readers' slots parked? */
+#define LOOKS_A_ROUND 8192 /* readers; checked outside, which pays for a membarrier */
+#define LOOKS_A_SLOT  16   /* readers; more for each slot to park, some 30 ns */
+#define WORTH_A_ROUND 16   /* readers; least outside of sections */
+#define RARELY_MAX    64   /* rounds; most that are left out after readers came back */
 static uint64_t *word_of(const struct reader_slot *slot, unsigned *shift)
 {
     unsigned index = (unsigned)(slot - slot->chunk->slots);
@@ -214,7 +214,7 @@ void parking_after_scan(struct prudence_domain *domain, unsigned outside)
 
 /* --------------------------------------------------------------------------------------- asking */
 
-#define LOOK_AT_CHUNKS_MAX 16 /* of 127 slots each */
+#define LOOK_AT_CHUNKS_MAX 16 /* readers; in chunks of 127, so that counting is quick */
 
 /* Returns the number of awake slots, or UINT32_MAX if counting would take too long for the owner of
  * a CPU's caches. */

@@ -18,7 +18,7 @@
  *   - a thread that serves a phases domain, at all slots (gp_phases_reap);
  *   - a thread that finds no free slot, at a few, or at all when half as many again are used;
  *   - a driver, at a slot that blocks a grace period for 5 ms (at once, if the hook cannot be
- *     counted on), and after 100 ms whether another thread has that id (ADR 60);
+ *     counted on), and after 100 ms whether another thread has that id (ADR 34);
  *   - the thread that ends the process, if a thread is still inside.
  *
  * So dead threads leave at most one chunk of slots for each domain, plus half as many slots as live

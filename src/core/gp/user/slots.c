@@ -167,7 +167,7 @@ static void reap_unwatched(struct prudence_domain *domain)
  * For a slot that has been blocking for `stayed` ns, returns whether the slot is free now. The
  * domain keeps the times, because with many times more threads than CPUs hundreds of live readers
  * are blocking for long, one after another. Opening a file for each took a quarter of the
- * writers' time (ADR 60). The reader furthest behind is still checked, because drivers ask for no
+ * writers' time (ADR 34). The reader furthest behind is still checked, because drivers ask for no
  * other while that reader is known to hold up the grace period under way.
  */
 bool slots_reap_one(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sets of entries. By these the core of the library reaches parts that a program may lack
- * (ADR 135), and names none of them.
+ * (ADR 26), and names none of them.
  *
  * Each part enters its functions in a set. The linker gathers the entries of a set, so a set is
  * whole before any code runs. The order of constructors does not matter, and the dynamic loader's

@@ -24,9 +24,10 @@
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
 
-#define FEW_CPUS    4  /* a cache may have arrays on this many, even if there are fewer threads */
-#define STAY_MISSES 32 /* misses on a CPU before it takes the place of another */
-#define AT_A_TIME   2  /* CPUs to empty; two, so that their number falls after threads have ended */
+/* Policy: when does a cache move to where its threads are? */
+#define FEW_CPUS    4  /* CPUs; may have arrays, even if there are fewer threads */
+#define STAY_MISSES 32 /* misses; on a CPU before it takes the place of another */
+#define AT_A_TIME   2  /* CPUs; emptied: two, so that their number falls after threads end */
 
 /* Returns the number of CPUs that may have arrays. */
 static unsigned cpus_wanted(void)

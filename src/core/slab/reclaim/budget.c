@@ -30,11 +30,12 @@
 #include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 
-#define NEARLY_ALONE 8 /* all others together have at most this part of the budget */
-#define ALONE_MORE   2 /* times the budget */
-#define START_PART   4 /* part of the budget for the first caches */
-#define FLOOR_PART   256
-#define KEPT_PART    4 /* part of the total */
+/* Policy: how many objects may a CPU keep? */
+#define NEARLY_ALONE 8   /* part; of the budget, the most that all others have together */
+#define ALONE_MORE   2   /* factor; on the budget, for that cache */
+#define START_PART   4   /* part; of the budget, for the first caches */
+#define FLOOR_PART   256 /* part; of a CPU's bytes, which a used cache has in any case */
+#define KEPT_PART    4   /* part; of the total, kept for all CPUs alike */
 
 uint64_t slab_cache_per_cpu READ_MOSTLY = OS_CACHE_PER_CPU;
 uint64_t slab_cache_total READ_MOSTLY = OS_CACHE_TOTAL;

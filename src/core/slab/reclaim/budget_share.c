@@ -21,11 +21,12 @@
 #include "slab/reclaim/budget.h"
 #include "slab/reclaim/drain.h"
 
-#define ASKED      8   /* caches in use on that CPU; the least used for its bytes shrinks */
-#define LOOKS      64  /* most caches of the list to read */
-#define WORTH      2   /* factor by which the asker's hits for a byte exceed the victim's */
-#define REMEMBERED 16  /* least wishes before hits are halved */
-#define PAUSE_MAX  255 /* growths in a row that are not made, without asking */
+/* Policy: which cache shrinks when a CPU's budget is used up? */
+#define ASKED      8   /* caches; in use there, of which the least used for its bytes shrinks */
+#define LOOKS      64  /* caches; most of the list that are read */
+#define WORTH      2   /* factor; by which the asker's hits for a byte exceed the victim's */
+#define REMEMBERED 16  /* misses; least wishes before hits are halved */
+#define PAUSE_MAX  255 /* tries; most growths in a row that are not made, without asking */
 
 COLD void budget_share_start(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Which limit of deferred bytes is in force (ADR 141).
+ * Which limit of deferred bytes is in force (ADR 34).
  *
  * latent_limit holds with a reader that blocks or stays. While the blocking reader merely waits
  * for a CPU, as with more threads than CPUs, holding writers back gains little, so the limit in
@@ -19,12 +19,13 @@
 #include "gp/gp_wait.h"
 #include "os/os.h"
 
-#define MOST_BY_DEFAULT (UINT64_C(256) << 20)
-#define PART_OF_MEMORY  64 /* by default at most this part of what the process may use */
+/* Policy: how far may latent_limit rise? */
+#define MOST_BY_DEFAULT (UINT64_C(256) << 20) /* bytes; most by default, with much memory */
+#define PART_OF_MEMORY  64 /* part; of what the process may use, the most by default */
 #define UNSET           UINT64_MAX
 
-#define STEP_PART 16      /* of latent_limit: the first step, and the least */
-#define STEP_NS   4000000 /* a step should last for as long, at the pace of the last one */
+#define STEP_PART 16      /* part; of latent_limit, the first step and the least */
+#define STEP_NS   4000000 /* ns; a step should last for as long, at the pace of the last one */
 
 uint64_t slab_latent_limit READ_MOSTLY = UINT64_C(32) << 20;
 

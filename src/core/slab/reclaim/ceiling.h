@@ -6,7 +6,8 @@
 #include "gp/gp_wait.h"
 #include "os/os.h"
 
-#define CEILING_GRACE_PERIODS 10 /* after that many without a rise latent_limit is in force again */
+/* Policy: when does latent_limit fall again? */
+#define CEILING_GRACE_PERIODS 10 /* rounds; grace periods without a rise end all rises */
 
 extern uint64_t slab_latent_limit; /* bytes; 0: none; changed by limit_change() */
 extern uint64_t ceiling_rises;     /* statistics; atomic */

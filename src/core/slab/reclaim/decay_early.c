@@ -25,11 +25,12 @@
 #include "slab/node.h"
 #include "slab/reclaim/decay.h"
 
-#define KEEP_LEAST  ((uint64_t)1 << 20)
-#define KEEP_MOST   ((uint64_t)4 << 20)
-#define EARLY_BYTES ((size_t)1 << 20)   /* taken at a time, so that a visit is worth it */
-#define WORTH_BYTES ((size_t)256 << 10) /* a cache that has less is skipped */
-#define LOOKS       64                  /* caches to read */
+/* Policy: when do free slabs serve other sizes? */
+#define KEEP_LEAST  ((uint64_t)1 << 20) /* bytes; stay, because a remade slab costs a microsecond */
+#define KEEP_MOST   ((uint64_t)4 << 20) /* bytes; stay at most, after regrets */
+#define EARLY_BYTES ((size_t)1 << 20)   /* bytes; taken at a time, so that a visit is worth it */
+#define WORTH_BYTES ((size_t)256 << 10) /* bytes; a cache that has less is skipped */
+#define LOOKS       64                  /* caches; most that one search reads */
 
 /* Free bytes of the process that are not touched, and the bytes that were ever taken. Atomic. The
  * first is a hint: one of two changes at the same time may be lost. */

@@ -2,7 +2,7 @@
 /*
  * Purges hollow pages, which are pages within slabs in use of which all objects are free (ADR 170).
  * A trim purges all. A round of decay purges those of slabs from which no object has come or gone
- * since an earlier round, a few at a time (ADR 175). Afterwards a slab is used only if others have
+ * since an earlier round, a few at a time (ADR 170). Afterwards a slab is used only if others have
  * no free object. If every second one is, decay was wrong, and pauses for some rounds.
  *
  * A thread moves slabs that have some to SLAB_AWAY under the node's lock, purges their pages
@@ -27,10 +27,10 @@
 #include "slab/node.h"
 #include "slab/slab.h"
 
-#define SLABS_AT_ONCE  16
-#define RANGES_AT_ONCE 64 /* and those of one more slab */
-#define RANGES_MAX     (RANGES_AT_ONCE + 32)
-
+/* Policy: which pages within slabs in use go back? */
+#define SLABS_AT_ONCE  16 /* slabs; taken at a time, so that the node's lock is held briefly */
+#define RANGES_AT_ONCE 64 /* ranges; of pages in one haul, and those of one more slab */
+#define RANGES_MAX     (RANGES_AT_ONCE + 32) /* ranges; room for one more slab */
 #define FLAGS_KEPT                                                                                 \
     (CACHE_TYPESAFE | CACHE_DESTRUCT_SOON | CACHE_CLOSED | CACHE_COMMON | CACHE_CONSTRUCTED)
 
@@ -192,12 +192,10 @@ size_t hollow_purge(void)
 
 /* ---------------------------------------------------------------------------------------- decay */
 
-#define LOOKS_LEAST     128 /* slabs that a round of decay reads on a node, at least ... */
-#define LOOKS_SHIFT     3   /* ... and this part of all */
-#define RANGES_OF_DECAY 16  /* in a visit: some 30 us */
-#define PAUSE_MOST      64
-
-/* Begins a round on the node. Returns how many slabs to read. */
+#define LOOKS_LEAST     128 /* slabs; least that a round of decay reads on a node */
+#define LOOKS_SHIFT     3   /* shift; of all slabs, what a round reads of more */
+#define RANGES_OF_DECAY 16  /* ranges; in a visit, which takes some 30 us */
+#define PAUSE_MOST      64  /* rounds; most left out after pages were wanted again */
 static unsigned round_looks(struct slab_node *node)
 {
     unsigned made = node->hollow_made, regret = node->hollow_regret;

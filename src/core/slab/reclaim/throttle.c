@@ -18,11 +18,12 @@
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 
-#define THROTTLE_PAUSE_MIN_NS 20000
-#define THROTTLE_PAUSE_MAX_NS 1000000 /* at first; later a 64th of the time waited */
-#define THROTTLE_LOOK_NS      10000000
-#define THROTTLE_SLEEP_NS     50000000 /* least time until a sleeping thread checks by itself */
-#define THROTTLE_TURN_NS      4000000  /* between two checks of all sleeping threads */
+/* Policy: how does a deferral wait for room? */
+#define THROTTLE_PAUSE_MIN_NS 20000    /* ns; first sleep, because readers may need the CPU */
+#define THROTTLE_PAUSE_MAX_NS 1000000  /* ns; longest at first, later a 64th of the time waited */
+#define THROTTLE_LOOK_NS      10000000 /* ns; between checks of all CPUs, for other domains */
+#define THROTTLE_SLEEP_NS     50000000 /* ns; least time until a sleeping thread checks by itself */
+#define THROTTLE_TURN_NS      4000000  /* ns; between two checks of all sleeping threads */
 
 /* State shared by the threads that are held back. */
 static uint32_t throttle_looking; /* a thread is checking; compare-and-swap */

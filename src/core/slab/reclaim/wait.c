@@ -12,10 +12,10 @@
 #include "gp/gp_wait.h"
 #include "os/os.h"
 
-#define WAITS_IN_A_ROW   20 /* factor on wait_max that ends a wait in any case */
-#define PATIENCE_LOOK_NS 10000000
-#define DOMAINS_AT_ONCE  16
-
+/* Policy: how long does an implicit wait last? */
+#define WAITS_IN_A_ROW   20       /* factor; on wait_max, ends a wait in any case */
+#define PATIENCE_LOOK_NS 10000000 /* ns; between two checks of the time waited */
+#define DOMAINS_AT_ONCE  16       /* domains; held against destruction at a time */
 uint64_t slab_wait_max READ_MOSTLY = UINT64_C(500000000);
 struct wait_counts wait_counts;
 

@@ -86,7 +86,7 @@ impl<T> Cache<T> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the name is empty or has a zero byte, or if a value has more than 32,768 bytes or
+    /// `EINVAL` if the name is empty or has a zero byte, or if a value has more than 131,072 bytes or
     /// an alignment of more than 4,096; `ENOMEM` without memory.
     pub fn new(name: &str) -> io::Result<Cache<T>> {
         let name = CString::new(name)?;

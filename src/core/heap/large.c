@@ -138,7 +138,8 @@ bool large_resize(struct slab *slab, size_t size)
     size_t bytes;
     bool done;
 
-    if (size <= max_size(size_class_most(), os_page_size) / 2 || !large_block_bytes(size, 1, &bytes))
+    if (size <= max_size(size_class_most(), os_page_size) / 2 ||
+        !large_block_bytes(size, 1, &bytes))
         return false;
     node_check_live(slab, "prudence_realloc");
     if (heap_upcalls.resizes)

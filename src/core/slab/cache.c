@@ -28,8 +28,8 @@
 
 /* Policy: how large are a cache's slabs, and how many objects may it keep? */
 #define SLAB_OBJECTS_MIN 8 /* objects; the last of as many does not give way to colors */
-#define BIG_OBJECT       ((size_t)32 << 10) /* bytes; larger ones share smaller slabs and budgets */
-#define BIG_OBJECTS_MIN  4 /* objects; one that stays holds half of what 8 would */
+#define BIG_OBJECT       ((size_t)32 << 10) /* bytes; of larger ones, fewer share a slab */
+#define BIG_OBJECTS_MIN  4                  /* objects; one that stays holds half of what 8 would */
 #define DENSE_BYTES_MIN  ((size_t)32 << 10) /* bytes; keeps a slab's metadata small in comparison */
 #define ROOMY_BYTES_MIN  ((size_t)16 << 10) /* bytes; bounds the pages kept for one object */
 #define ROOMY_LEFT_OVER  32                 /* part; the most bytes that a roomy slab leaves over */
@@ -39,8 +39,9 @@
 #define SKEW_MIN         ((size_t)1024)    /* bytes; smaller objects would pay too much */
 #define SKEW_END         ((size_t)8192)    /* bytes; larger objects fill enough sets */
 #define BUDGET_BYTES     ((size_t)1 << 20) /* bytes; least budget of a cache on one CPU */
-#define BUDGET_OBJECTS   ((size_t)1024)    /* objects of at most BIG_OBJECT, up to BUDGET_BYTES_MAX */
+#define BUDGET_OBJECTS   ((size_t)1024)    /* objects; of large objects, up to BUDGET_BYTES_MAX */
 #define BUDGET_BYTES_MAX ((size_t)4 << 20) /* bytes; most budget of a cache on one CPU */
+
 size_t slab_redzone READ_MOSTLY = 0;
 size_t slab_margin READ_MOSTLY = 0;
 
@@ -116,7 +117,8 @@ static unsigned objects_in(const struct prudence_cache *cache, const struct cach
     size_t room = color_room(cache, body),
            colored = bytes > room ? (bytes - room) / body->stride : 0;
 
-    return narrow(unsigned, max_size(colored, min_size(bytes / body->stride, objects_min(body->stride))));
+    return narrow(unsigned,
+                  max_size(colored, min_size(bytes / body->stride, objects_min(body->stride))));
 }
 
 /* Returns the bytes that the objects of a slab of `bytes` leave over. */
@@ -215,9 +217,7 @@ static void choose_sizes(struct cache_body *body, size_t budget)
     bool fixed = budget > 0;
 
     if (!fixed)
-        budget = body->stride > BIG_OBJECT
-                     ? BUDGET_BYTES
-                     : clamp_size(BUDGET_OBJECTS * body->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
+        budget = clamp_size(BUDGET_OBJECTS * body->stride, BUDGET_BYTES, BUDGET_BYTES_MAX);
     body->batch = (unsigned)clamp_size(GP_BATCH_BYTES / body->stride, 2, GP_BATCH_OBJECTS);
     body->size_max = (unsigned)clamp_size(budget / body->stride, 4, OS_CACHE_OBJECTS_MAX);
     body->batch = (unsigned)min_size(body->batch, body->size_max / 2);

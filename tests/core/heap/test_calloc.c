@@ -4,6 +4,7 @@
  *
  * ctest: not-with thread (one thread)
  */
+#include "heap/malloc.h"
 #include "support/slab_test.h"
 
 static bool is_zero(const unsigned char *object, size_t size)
@@ -33,6 +34,20 @@ TEST(reused_memory_is_zeroed)
                 prudence_trim(); /* also tests fresh pages */
         }
     }
+}
+
+/* Their pages are often known to be zero, so what is not touched stays without memory. */
+TEST(large_objects_get_pages_of_their_own)
+{
+    char *zeroed = prudence_calloc(1, 60000), *object = prudence_malloc(60000);
+
+    assert_true(is_large(slab_of(zeroed)));
+    assert_false(is_large(slab_of(object)));
+    prudence_free_sized(object, 60000);
+    prudence_free_sized(zeroed, 60000);
+    zeroed = prudence_calloc(1, CALLOC_CLASS_MAX);
+    assert_false(is_large(slab_of(zeroed)));
+    prudence_free(zeroed);
 }
 
 TEST(the_product_counts)

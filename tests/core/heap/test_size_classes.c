@@ -79,6 +79,34 @@ TEST(slabs_of_small_classes_are_roomy)
     prudence_cache_destroy(named);
 }
 
+/* Buffers of 64 KB are common. A node's lock for each of them cost a hundred times as much. */
+TEST(large_classes_have_caches_of_cpus)
+{
+    uint64_t refills = 0;
+
+    for (unsigned i = 0; i < 100; i++) {
+        void *object = prudence_malloc(60000);
+        struct prudence_cache_stats stats;
+
+        assert_non_null(object);
+        prudence_cache_stats(slab_of(object)->cache, &stats);
+        assert_true(i == 0 || stats.refills == refills);
+        refills = stats.refills;
+        prudence_free(object);
+    }
+}
+
+/* One object that lives keeps a slab's pages. */
+TEST(slabs_of_large_classes_have_few_objects)
+{
+    for (unsigned class = size_class_of(MEDIUM_MAX + 1); class < CLASSES; class ++) {
+        const struct cache_body *body = size_classes[class]->body;
+
+        assert_in_range(body->capacity, 4, 8);
+        assert_true(body->slab_bytes <= (size_t)576 << 10);
+    }
+}
+
 TEST(other_sizes_have_none)
 {
     bool failed = false;

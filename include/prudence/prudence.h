@@ -360,7 +360,7 @@ PRUDENCE_API int prudence_cache_destroy_later(struct prudence_cache *cache);
  * Makes a family of caches, for objects of any size whose readers are in `domain`. (For NULL, the
  * default domain, prudence_malloc does the same.) A cache is made when an object of its size class
  * is first wanted; classes are those of prudence_malloc, and larger objects have pages of their
- * own. `name` is copied (up to 25 bytes). In statistics the caches are `name` and `name`-SIZE.
+ * own. `name` is copied (up to 24 bytes). In statistics the caches are `name` and `name`-SIZE.
  * Thread-safe; not for signal handlers. Returns NULL with errno EINVAL (name NULL or empty;
  * reported), EAGAIN (the library is still starting; reported) or ENOMEM.
  */

@@ -10,14 +10,14 @@
 
 #define MIB ((size_t)1 << 20)
 
-static const size_t sizes[] = {40000,   60000,    33000,   100000, 2 * MIB,      2 * MIB + 1,
+static const size_t sizes[] = {140000,  160000,   133000,  200000, 2 * MIB,      2 * MIB + 1,
                                5 * MIB, 40 * MIB, 3 * MIB, MIB,    12 * MIB + 5, 36864};
 
 static void walk(void)
 {
     struct prudence_stats before = stats_now(), after;
-    char *block = prudence_malloc(50000), *last = block;
-    size_t size = 50000;
+    char *block = prudence_malloc(150000), *last = block;
+    size_t size = 150000;
 
     fill_pattern(block, size);
     for (unsigned i = 0; i < 3 * sizeof sizes / sizeof sizes[0]; i++) {
@@ -68,7 +68,7 @@ static void resize_deferred(void *check)
     char *block = prudence_malloc(5 * MIB);
 
     if (check)
-        block = prudence_malloc(100000);
+        block = prudence_malloc(200000);
     prudence_read_lock();
     prudence_free_deferred(block);
     block = prudence_realloc(block, 50 * MIB);
@@ -101,7 +101,7 @@ TEST(misuse_is_caught)
 
 static void resize_while_calls_fail(void)
 {
-    size_t size = 50000;
+    size_t size = 150000;
     char *block, kept[64];
 
     memory_succeed();

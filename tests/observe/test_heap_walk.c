@@ -428,7 +428,7 @@ static bool walk_beside_resize(void)
 
 TEST(a_walk_leaves_out_a_block_that_changes)
 {
-    void *block = prudence_malloc(100000);
+    void *block = prudence_malloc(200000);
     unsigned found = 0;
 
     changing = block;

@@ -384,16 +384,16 @@ TEST(views_of_all_kinds)
 TEST(reallocations_are_followed)
 {
     struct sums before = sums_of(SITE_ALLOCATES, "large", 0), after;
-    char *block = prudence_malloc(100000);
+    char *block = prudence_malloc(200000);
 
     after = sums_of(SITE_ALLOCATES, "large", 0);
-    assert_equal(after.bytes_now - before.bytes_now, 100000);
+    assert_equal(after.bytes_now - before.bytes_now, 200000);
     block = prudence_realloc(block, 700000);
     after = sums_of(SITE_ALLOCATES, "large", 0);
     assert_equal(after.bytes_now - before.bytes_now, 700000);
-    block = prudence_realloc(block, 50000);
+    block = prudence_realloc(block, 150000);
     after = sums_of(SITE_ALLOCATES, "large", 0);
-    assert_equal(after.bytes_now - before.bytes_now, 50000);
+    assert_equal(after.bytes_now - before.bytes_now, 150000);
     prudence_free_deferred(block);
     assert_equal(sums_of(SITE_ALLOCATES, "large", 0).bytes_now, before.bytes_now);
     before = sums_of(SITE_ALLOCATES, "size-1024", 0);
@@ -634,10 +634,10 @@ static void add_bytes(const struct profile_site *site, void *sum)
 static int use_all_sizes(void)
 {
     int64_t before = 0, after = 0;
-    char *large = prudence_malloc(102390); /* the block has 102400, so its red zone is short */
+    char *large = prudence_malloc(204790); /* the block has 204800, so its red zone is short */
 
     large = prudence_realloc(large, 300000);
-    large = prudence_realloc(large, 60000);
+    large = prudence_realloc(large, 160000);
     prudence_free(large);
     profile_sites_visit(add_bytes, &before);
     for (size_t size = 1; size < 400000; size += 1 + size / 7) {
@@ -663,8 +663,8 @@ static int use_all_sizes(void)
 static int grow_a_block(void)
 {
     struct sums before = sums_of(SITE_ALLOCATES, "large", 0), after;
-    char *block = prudence_malloc(100000);
-    double bytes = 100000;
+    char *block = prudence_malloc(150000);
+    double bytes = 150000;
 
     for (size_t size = 200000; size <= 1000000; size += 100000) {
         block = prudence_realloc(block, size);
@@ -680,7 +680,7 @@ static int grow_a_block(void)
 
 /* --------------------------------------------------------------------------- a late beginning */
 
-enum { LATE_OBJECTS = 1000, LATE_BLOCKS = 10, LATE_BLOCK = 100000 };
+enum { LATE_OBJECTS = 1000, LATE_BLOCKS = 10, LATE_BLOCK = 200000 };
 
 static uint32_t late_ends; /* atomic */
 
@@ -688,7 +688,7 @@ static void *late_allocates(void *unused)
 {
     while (!load_relaxed(&late_ends)) {
         prudence_free(prudence_malloc(100));
-        prudence_free_deferred(prudence_malloc(100000));
+        prudence_free_deferred(prudence_malloc(LATE_BLOCK));
     }
     return unused;
 }

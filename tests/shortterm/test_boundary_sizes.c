@@ -222,7 +222,7 @@ static void try_cache(size_t size, size_t alignment, size_t cache_bytes)
     struct prudence_cache_attr attr = {
         .size = sizeof attr, .alignment = alignment, .object_cache_bytes = cache_bytes};
     bool valid =
-        size && size <= 32768 && (!alignment || (is_power_of_two(alignment) && alignment <= 4096));
+        size && size <= 131072 && (!alignment || (is_power_of_two(alignment) && alignment <= 4096));
     struct prudence_cache *cache;
     void *objects[5];
 

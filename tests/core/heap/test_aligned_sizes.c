@@ -114,10 +114,9 @@ static void slabs_are_full(void **state)
  * little over. Larger pages leave more over, because fewer numbers of pages are possible. */
 static void aligned_classes_are_dense(void **state)
 {
-    size_t part = os_page_size > OS_PAGE_SIZE ? 28 : 100;
-
     for (size_t alignment = 128; alignment <= 4096; alignment *= 2) {
         for (size_t size = alignment; size <= OBJECT_SIZE_MAX; size += alignment) {
+            size_t part = os_page_size == OS_PAGE_SIZE ? 100 : size <= MEDIUM_MAX ? 28 : 16;
             bool failed = false;
             struct prudence_cache *cache = size_class_cache(size, alignment, &failed);
 

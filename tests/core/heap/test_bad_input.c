@@ -80,7 +80,7 @@ TEST(caches_that_cannot_be)
     expect_invalid(NULL, 64, NULL, "the name is NULL");
     expect_invalid("", 64, NULL, "the name is empty");
     expect_invalid("zero", 0, NULL, "'zero': the object size is 0");
-    expect_invalid("large", 32769, NULL, "'large': the object size is 32769");
+    expect_invalid("large", 131073, NULL, "'large': the object size is 131073");
     expect_invalid("huge", SIZE_MAX, NULL, "'huge': the object size is 18446744073709551615");
     attr.alignment = 24;
     expect_invalid("odd", 64, &attr, "'odd': attr->alignment is 24");

@@ -95,7 +95,7 @@ TEST(foreign_pointers)
 
 TEST(freed_large_blocks)
 {
-    void *block = prudence_malloc(100000);
+    void *block = prudence_malloc(200000);
 
     prudence_free(block);
     expect_death_by_all(block, "foreign pointer");
@@ -103,7 +103,7 @@ TEST(freed_large_blocks)
 
 TEST(interior_pointers)
 {
-    char *block = prudence_malloc(100000);
+    char *block = prudence_malloc(200000);
 
     expect_death_by_all(object + 16, "16 bytes after its start");
     expect_death_by_all(object + 111, "111 bytes after its start");

@@ -18,7 +18,7 @@
 #include "support/threads.h"
 #include "support/stats.h"
 
-#define LARGE 100000 /* has no fast path */
+#define LARGE 200000 /* has no fast path */
 
 static struct prudence_cache *cache;
 

@@ -62,7 +62,7 @@ TEST(objects_are_as_large_as_those_of_prudence_malloc, set_up, take_down)
 TEST(they_wait_for_readers_of_their_domain_alone, set_up, take_down)
 {
     prudence_free_deferred(prudence_sizes_alloc(sizes, 100));
-    prudence_free_deferred(prudence_sizes_alloc(sizes, 100000));
+    prudence_free_deferred(prudence_sizes_alloc(sizes, 200000));
     prudence_synchronize(); /* of the default domain */
     prudence_trim();
     assert_int_equal(latent(), 2);
@@ -143,10 +143,10 @@ TEST(threads_make_one_cache_of_a_class, set_up, take_down)
 TEST(a_long_name_is_cut, set_up, take_down)
 {
     struct prudence_sizes *named =
-        prudence_sizes_create("twenty-five-bytes-are-kept-and-no-more", domain);
+        prudence_sizes_create("twenty-four-bytes-are-kept-and-no-more", domain);
 
-    prudence_free(prudence_sizes_alloc(named, 32768));
-    assert_int_equal(caches_named("twenty-five-bytes-are-kep-32768"), 1);
+    prudence_free(prudence_sizes_alloc(named, 131072));
+    assert_int_equal(caches_named("twenty-four-bytes-are-ke-131072"), 1);
     assert_int_equal(prudence_sizes_destroy(named), 0);
 }
 
@@ -154,7 +154,7 @@ static int destroy_with_live_objects(void *object)
 {
     int error = prudence_sizes_destroy(sizes);
 
-    return error == EBUSY && prudence_sizes_alloc(sizes, 50) && prudence_sizes_alloc(sizes, 70000)
+    return error == EBUSY && prudence_sizes_alloc(sizes, 50) && prudence_sizes_alloc(sizes, 170000)
                ? 42
                : 1;
 }
@@ -195,7 +195,7 @@ static void destroy_twice(void *unused)
 
 TEST(a_family_that_is_used_after_its_end_is_reported, set_up, take_down)
 {
-    size_t bytes[] = {0, 50, 1000, 70000};
+    size_t bytes[] = {0, 50, 1000, 170000};
 
     for (unsigned i = 0; i < sizeof bytes / sizeof *bytes; i++)
         expect_death(allocate_after_end, &bytes[i], "prudence_sizes_alloc: the family 'ended'",

@@ -98,7 +98,7 @@ TEST(large_objects_after_256_kilobytes, make_domain, destroy_domain)
     asked_then_answered(1024, 480, 0);
     asked_then_answered(4096, 126, 0);
     asked_then_answered(4096, 32, 3); /* batches of 16 */
-    asked_then_answered(OBJECT_SIZE_MAX, 16, 0);
+    asked_then_answered(32768, 16, 0);
 }
 
 /* The next question may not be asked yet. Each check in a row passes over one batch more, up to

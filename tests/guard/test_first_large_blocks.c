@@ -21,7 +21,7 @@
 #include "support/threads.h"
 #include "support/stats.h"
 
-#define LARGE  ((size_t)256 << 10)
+#define LARGE  ((size_t)132 << 10)
 #define FIRST  8 /* default of the option */
 #define CLOSED 2 /* freed blocks of that size that stay closed */
 
@@ -147,11 +147,11 @@ static void free_behind(void *unused)
 
 TEST(wrong_frees_are_reported)
 {
-    const char *freed = "it lies in a large block of 262144 bytes at 0x";
+    const char *freed = "it lies in a large block of 135168 bytes at 0x";
 
     expect_death(free_twice, NULL, "prudence_free: foreign pointer", freed, "that was freed");
     expect_death(free_twice_around_others, NULL, freed, "that was freed", NULL);
-    expect_death(free_behind, NULL, "262144 bytes after its start", NULL, NULL);
+    expect_death(free_behind, NULL, "135168 bytes after its start", NULL, NULL);
 }
 
 /* -------------------------------------------------------------------------------- the first

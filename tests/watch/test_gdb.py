@@ -55,7 +55,7 @@ int main(void)
     fresh = prudence_cache_alloc(cache);
     safe = prudence_cache_alloc(other);
     large = prudence_malloc(200000);
-    resting = prudence_malloc(90000);
+    resting = prudence_malloc(190000);
     deferred = prudence_malloc(200000);
     prudence_free(resting);
     for (int i = 0; i < 5000; i++)
@@ -110,7 +110,7 @@ class Gdb(unittest.TestCase):
     def questions():
         asked = ("whois live", "whois live + 7", "whois cached", "whois safe", "whois fresh", "whois in_slab", "whois free_one",
                  "whois neighbour", "whois large", "whois odd", "whois large + 200703",
-                 "whois large + 200704", "whois large - 1", "whois resting + 89999", "whois 4096", "whois main", "whois",
+                 "whois large + 200704", "whois large - 1", "whois resting + 189999", "whois 4096", "whois main", "whois",
                  "caches", "counters", "counters routes", "counters nothing", "latent", "latent routes", "latent nothing", "readers",
                  "traces", "walk routes", "walk nothing", "profile none")
         return [word for question in asked for word in (f"echo === {question}\\n", f"prudence {question}")]
@@ -136,7 +136,7 @@ class Gdb(unittest.TestCase):
         for question, said in (("large + 200703", "the address is 200703 bytes into it"),
                                ("large + 200704", "in no object: before the first or after the last"),
                                ("large - 1", "in no object: before the first or after the last"),
-                               ("resting + 89999", "freed: a large block of 90112 bytes at 0x")):
+                               ("resting + 189999", "freed: a large block of 192512 bytes at 0x")):
             for answer in self.answers(f"whois {question}"):
                 self.assertIn(said, answer, question)
         large, = (cache for cache in self.stats["caches_list"] if cache["name"] == "large")

@@ -21,7 +21,8 @@ static void *out_of_memory(void)
 }
 
 /* Allocates an object that no existing size class serves, because the class is still to be made,
- * the alignment differs, or the block is large. `class_max` is the largest size to be in a class. */
+ * the alignment differs, or the block is large. `class_max` is the largest size to be in a
+ * class. */
 static void *allocate_anew(size_t size, size_t class_max, size_t alignment, bool *zeroed)
 {
     bool failed = false;

@@ -17,9 +17,10 @@ extern HIDDEN struct prudence_cache *size_classes[CLASSES];
 
 /*
  * A size's place in the tables below. The smallest sizes come in steps of LINEAR_STEP, the others
- * in steps of MEDIUM_STEP, and those of more than MEDIUM_MAX in steps of LARGE_STEP; the last place is for all sizes without a class and stays empty. The
- * place is computed without size_class_of(), because that uses `bsr`, which waits for the register
- * that it writes, so each call would wait for the call before it (ADR 40).
+ * in steps of MEDIUM_STEP, and from MEDIUM_MAX on of LARGE_STEP; the last place is for all sizes
+ * without a class and stays empty. The place is computed without size_class_of(), because that uses
+ * `bsr`, which waits for the register that it writes, so each call would wait for the call before
+ * it (ADR 40).
  */
 #define SMALL_MAX    1024
 #define SMALL_STEPS  (SMALL_MAX / LINEAR_STEP + 1)

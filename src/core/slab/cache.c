@@ -3,12 +3,12 @@
  * Creates and destroys slab caches.
  *
  * Sizes follow proven heuristics. A slab is the smallest power of two of pages, from
- * OS_SLAB_BYTES_MIN to OS_SLAB_BYTES_MAX, that holds OS_SLAB_OBJECTS, or at least 8 large ones
- * (4 of more than 32 KiB); a node keeps 5 to 10 free slabs. If the system's pages are larger, or the cache is roomy (ADR 150),
- * slabs of small objects are larger too, and a node keeps as many free bytes of them (ADR 9). A
- * dense cache takes the number of pages that leaves the least over (ADR 10), and so does a roomy
- * one that would leave much. Strides that would crowd few sets of a first-level cache are avoided
- * (ADR 3).
+ * OS_SLAB_BYTES_MIN to OS_SLAB_BYTES_MAX, that holds OS_SLAB_OBJECTS, or at least 8 large ones (4
+ * of more than 32 KiB); a node keeps 5 to 10 free slabs. If the system's pages are larger, or the
+ * cache is roomy (ADR 150), slabs of small objects are larger too, and a node keeps as many free
+ * bytes of them (ADR 9). A dense cache takes the number of pages that leaves the least over (ADR
+ * 10), and so does a roomy one that would leave much. Strides that would crowd few sets of a
+ * first-level cache are avoided (ADR 3).
  */
 #include "slab/cache.h"
 

@@ -44,7 +44,7 @@ static uint64_t latent(void)
 TEST(objects_are_as_large_as_those_of_prudence_malloc, set_up, take_down)
 {
     static const size_t bytes[] = {
-        0, 1, 16, 17, 128, 129, 1000, 4096, 20000, 32767, 32768, 32769, (size_t)5 << 20};
+        0, 1, 16, 17, 128, 129, 1000, 4096, 20000, 32769, 131072, 131073, (size_t)5 << 20};
 
     for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
         void *object = prudence_sizes_alloc(sizes, bytes[i]),

@@ -22,7 +22,7 @@ DEBIAN = ROOT / "debian"
 CONTROL = (DEBIAN / "control").read_text()
 PACKAGES = re.findall(r"^Package: (.*)$", CONTROL, re.M)
 # Programs that `make` builds and that are in no package.
-NOT_PACKAGED = {"bin/acdc", "share/man/man1/acdc.1", "share/man/man1/prudence-bench.1", "share/doc/prudence/LICENSE"}
+NOT_PACKAGED = {"bin/acdc", "share/man/man1/acdc.1", "share/doc/prudence/LICENSE"}
 
 
 def tool(name, *arguments):

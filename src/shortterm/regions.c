@@ -60,7 +60,8 @@ static char *page_begin(struct region_page *page)
 }
 
 /* Allocates a separate block for an object that no page can hold. The block's expiry count marks it
- * as a region's, for region_holding. */
+ * as a region's, for region_holding. An alignment of more than a page makes it a large block, of
+ * whatever size. */
 static void *allocate_alone(struct scm_thread *self, struct region *region, size_t size)
 {
     struct region_page *block;
@@ -68,7 +69,7 @@ static void *allocate_alone(struct scm_thread *self, struct region *region, size
 
     if (size > (size_t)PTRDIFF_MAX)
         return NULL;
-    block = prudence_malloc(size + sizeof *block);
+    block = prudence_aligned_alloc(2 * os_page_size, size + sizeof *block);
     if (!block)
         return NULL;
     counts = expiry_counts_make(slab_known(block));

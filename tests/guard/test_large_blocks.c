@@ -17,7 +17,7 @@ static uint64_t used(void)
 
 TEST(freed_ones_go_back_at_once)
 {
-    static const size_t sizes[] = {32769, 40960, 100000, 1 << 20, (2 << 20) + 1, 9 << 20};
+    static const size_t sizes[] = {131073, 140960, 200000, 1 << 20, (2 << 20) + 1, 9 << 20};
 
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint64_t before = used();
@@ -35,7 +35,7 @@ TEST(freed_ones_go_back_at_once)
 /* Blocks have all sizes, so the latent bytes of the cache of large blocks are their sum. */
 TEST(latent_bytes_are_those_of_the_blocks)
 {
-    static const size_t sizes[] = {40960, 100000, 1 << 20};
+    static const size_t sizes[] = {140960, 200000, 1 << 20};
     struct prudence_cache *large = NULL;
     uint64_t expected = 0;
 
@@ -59,20 +59,20 @@ TEST(latent_bytes_are_those_of_the_blocks)
 TEST(deferred_ones_stay_for_their_readers)
 {
     uint64_t before = used();
-    unsigned char *block = prudence_malloc(100000), *again;
+    unsigned char *block = prudence_malloc(200000), *again;
     struct prudence_stats stats;
 
-    memset(block, 0x5a, 100000);
+    memset(block, 0x5a, 200000);
     prudence_read_lock();
     prudence_free_deferred(block);
-    again = prudence_malloc(100000);
+    again = prudence_malloc(200000);
     assert_ptr_not_equal(again, block);
     prudence_free(again);
     prudence_trim();
-    for (unsigned i = 0; i < 100000; i++)
+    for (unsigned i = 0; i < 200000; i++)
         assert_int_equal(block[i], 0x5a);
     prudence_stats(&stats);
-    assert_true(stats.bytes_latent >= 100000);
+    assert_true(stats.bytes_latent >= 200000);
     prudence_read_unlock();
     prudence_synchronize();
     prudence_trim();
@@ -89,7 +89,7 @@ TEST(a_storm_of_deferred_ones_stays_flat)
 
     assert_int_equal(prudence_option_set("latent_limit", "16M"), 0);
     for (unsigned i = 0; i < 2000; i++) {
-        prudence_free_deferred(prudence_malloc(100000));
+        prudence_free_deferred(prudence_malloc(200000));
         most = max_size(most, used() - before);
     }
     assert_true(most <= 17 << 20);

@@ -135,9 +135,9 @@ class Install(unittest.TestCase):
             self.assertEqual(len(page.read_text().split()), len(source.split()), "words were lost")
 
     def test_man_pages(self):
-        """The pages of functions are in man3 (test_site.py)."""
+        """The pages of functions are in man3 (test_site.py). prudence-bench works in its build tree, and is not installed."""
         installed = {page.name for page in self.prefix.rglob("man/man*/*.*")}
-        self.assertEqual({name for name in installed if not name.endswith(".3")}, {page.name for page in MAN.iterdir()})
+        self.assertEqual({name for name in installed if not name.endswith(".3")}, {page.name for page in MAN.iterdir()} - {"prudence-bench.1"})
         self.assertLess({"prudence_malloc.3", "prudence-hash.h.3", "scm_refresh.3"}, installed)
         for page in self.prefix.rglob("man/man*/*.*"):
             self.assertEqual(page.parent.name, "man" + page.suffix[1:])
@@ -150,7 +150,7 @@ class Install(unittest.TestCase):
             self.assertTrue((self.prefix / "share/prudence" / name).exists())
 
     def test_each_program_has_completions(self):
-        programs = {path.name for path in (self.prefix / "bin").glob("prudence-*")}
+        programs = {path.name for path in (self.prefix / "bin").iterdir()}
         for folder, name in ("bash-completion/completions", "{}"), ("fish/vendor_completions.d", "{}.fish"), ("zsh/site-functions", "_{}"):
             self.assertEqual({path.name for path in (self.prefix / "share" / folder).iterdir()}, {name.format(program) for program in programs})
 

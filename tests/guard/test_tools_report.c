@@ -95,7 +95,7 @@ static void use_after_realloc(void)
 
 static void use_of_a_large_block_after_free(void)
 {
-    char *object = filled(40000), *other = filled(40000);
+    char *object = filled(200000), *other = filled(200000);
 
     prudence_free_deferred(object);
     prudence_free(other);
@@ -279,7 +279,7 @@ static const struct bug {
     BUG(underflow, "", "Invalid write of size 1", "use-after-poison"),
     BUG(use_after_free, "", "7 bytes inside " BLOCK "50 free'd", "use-after-poison"),
     BUG(use_after_realloc, "", "7 bytes inside " BLOCK "50 free'd", "use-after-poison"),
-    BUG(use_of_a_large_block_after_free, "", "7 bytes inside " BLOCK "40,000 free'd", NULL),
+    BUG(use_of_a_large_block_after_free, "", "7 bytes inside " BLOCK "200,000 free'd", NULL),
     BUG(use_after_the_grace_period, "", "7 bytes inside " BLOCK "50 free'd", "use-after-poison"),
     BUG(use_after_quarantine_was_left, "quarantine=1M", "7 bytes inside " BLOCK "50 free'd",
         "use-after-poison"),

@@ -61,7 +61,7 @@ struct prudence_heap_slab {
     uint64_t object_size;   /* bytes that the user of an object may use */
     uint64_t object_stride; /* bytes from one object to the next */
     uint64_t node;          /* NUMA node that memory was requested from */
-    /* 1: one object in a slab of its own (more than 128 KiB, guarded, or sampled). */
+    /* 1: one object in a slab of its own (a large block, guarded, or sampled). */
     uint64_t is_large;
     uint64_t objects; /* = live + cached + latent + free + resting */
     uint64_t live, cached, latent, free, resting;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 20
 """Completions of every program in bash, fish and zsh, by the files that are installed for these shells; and of processes by name and number.
-Every program that is installed has them."""
+Every program that is installed has them (repo/test_install.py)."""
 
 import importlib.util
 import os
@@ -23,7 +23,6 @@ LINES = {  # what is typed, and which word is the only one that it may become
     "prudence-symbolize --bin": "--binaries", "prudence-advise --thr": "--threads", "prudence-advise calib": "calibrate",
     "prudence-advise calibrate --pic": "--picture", "prudence-latent --ht": "--html",
     "acdc --mod": "--model", "prudence-bench end": "endurance", "prudence-bench pairs --latent": "--latent-limit"}
-OF_BUILD = {"prudence-bench"} # it is not installed
 IN_BASH = """
 source {file}
 COMP_LINE={line} COMP_POINT=${{#COMP_LINE}} COMP_WORDS=($COMP_LINE) COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
@@ -60,14 +59,6 @@ class Completion(Case):
         self.assertEqual({file.name for file in (FILES / "bash-completion/completions").iterdir()}, programs)
         self.assertEqual({file.name for file in (FILES / "fish/vendor_completions.d").iterdir()}, {f"{name}.fish" for name in programs})
         self.assertEqual({file.name for file in (FILES / "zsh/site-functions").iterdir()}, {f"_{name}" for name in programs})
-
-    def test_every_installed_program_has_them(self):
-        prefix = Path(self.env["HOME"], "prefix")
-        subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
-        programs = {file.name for file in (prefix / "bin").iterdir()}
-        self.assertEqual(programs, {line.split()[0] for line in LINES} - OF_BUILD)
-        for folder, name in ("bash-completion/completions", "{}"), ("fish/vendor_completions.d", "{}.fish"), ("zsh/site-functions", "_{}"):
-            self.assertEqual({file.name for file in (prefix / "share" / folder).iterdir()}, {name.format(one) for one in programs})
 
     def test_bash(self):
         for line, word in LINES.items():

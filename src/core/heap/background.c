@@ -56,6 +56,7 @@
 #define FRUITLESS_MAX 20   /* rounds; more fruitless checks in a row end the thread */
 #define LOOK_CACHES   1024 /* caches; most in one check */
 #define LOOK_MOVES    4096 /* moves; most in one check */
+
 enum { NOBODY, THERE };
 enum { NOT_LOADED, BEING_READIED, READY, ENDED }; /* values of `life` */
 static uint32_t background_state;
@@ -151,9 +152,8 @@ static void decay_until_done(void *unused)
 
 /* ----------------------------------------------------------------------------- where it is made */
 
-/* Code of the C library, of the dynamic loader and of this library, which may stand between
- * them. */
 #define RANGES_MAX 8 /* ranges; of code of the C library, the loader and this library */
+
 static struct {
     uintptr_t start, end;
 } ranges[RANGES_MAX];

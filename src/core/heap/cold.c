@@ -33,6 +33,7 @@
 #define COMMON_STEP ((size_t)16)  /* bytes; between the sizes of common slabs */
 #define COMMON_MAX  ((size_t)512) /* bytes; fewer of larger objects would share a page */
 #define BUSY        1024 /* part; of all cold allocations, above which a cache becomes warm */
+
 uint32_t cold_after = 256;
 
 static struct prudence_cache *commons[COMMON_MAX / COMMON_STEP]; /* under heap_lock */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large blocks, of more than 128 KiB or aligned to more than a page. Each is a slab of one object,
- * so a block is found, checked, deferred and counted like every other object, in one cache that has
- * no per-CPU caches. A freed block goes back to the page source at once, which keeps the pages that
- * will be wanted again.
+ * Large blocks: those of more than 128 KiB, or aligned to more than a page; from calloc, and with
+ * guard_large=1, those of more than 32 KiB. Each is a slab of one object, so a block is found,
+ * checked, deferred and counted like every other object, in one cache that has no per-CPU caches. A
+ * freed block goes back to the page source at once, which keeps the pages that will be wanted
+ * again.
  */
 #include <errno.h>
 

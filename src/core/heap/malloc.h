@@ -7,7 +7,7 @@
 #include "heap/object.h"
 #include "heap/size_class.h"
 
-/* Larger objects that shall be zero get pages of their own, which are often known to be. */
+/* Larger objects that shall be zero get pages of their own, often known to be zero. */
 #define CALLOC_CLASS_MAX MEDIUM_MAX
 
 /* Works as prudence_malloc() without the fast path, which found no object. */

@@ -27,11 +27,12 @@
 
 struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
 
+/* Policy: how many free pages are kept? */
 /* Bytes that a kind may have beyond its share until the next window begins, because purging in
  * small steps costs a system call each. */
-/* Policy: how many free pages are kept? */
 #define SLACK_BYTES ((uint64_t)256 << 10) /* bytes; more than the share, because small steps cost */
 #define SLACK_SHIFT 3                     /* shift; the same, as a part of the share */
+
 struct working_set {
     uint64_t used, dirty;
     uint64_t taken, taken_before; /* bytes handed out in this window, and in the last */

@@ -20,12 +20,12 @@
 #include "slab/reuse.h"
 #include "slab/slow_path.h"
 
+/* Policy: when does an allocating thread drive a grace period? */
 /*
  * Bytes deferred on a CPU that are worth a grace period. If that costs no system call, they are few
  * enough to reuse an object within some ten microseconds, and enough objects to make the cost of a
  * scan small in comparison.
  */
-/* Policy: when does an allocating thread drive a grace period? */
 #define DUE_CHEAP_OBJECTS     ((size_t)1024)     /* objects; most that wait without a system call */
 #define DUE_CHEAP_BYTES       ((size_t)64 << 10) /* bytes; come back within some ten microseconds */
 #define DUE_CHEAP_OBJECTS_MIN ((size_t)128)      /* objects; enough to make a scan's cost small */
@@ -175,6 +175,7 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
  */
 #define AVOID_CHEAP_NS  100000  /* ns; between two tries, so that a cache can grow */
 #define AVOID_COSTLY_NS 1000000 /* ns; the same if a grace period costs a system call */
+
 static bool avoid_growing(struct prudence_cache *cache)
 {
     return is_time_again(&cache->body->grow_avoided_at, os_clock_ns(),

@@ -594,6 +594,8 @@ static void destroy_cold(struct prudence_cache *cache)
 }
 
 #define OBJECTS_PAUSE_NS 100000 /* ns; between two checks of a destruction that waits for objects */
+
+/* Waits for a grace period, or for readers to let some objects go, if they name single ones. */
 static void wait_for_readers(struct prudence_cache *cache)
 {
     gp_cookie cookie = gp_snapshot(cache->domain);

@@ -166,6 +166,7 @@ void latent_cache_close(struct prudence_cache *cache, struct cpu_cache *cpu)
 #define TRY_AGAIN_AFTER    32                  /* batches; passed over after a try was refused */
 #define LOOK_AGAIN_OBJECTS ((size_t)512)       /* objects; passed over while another CPU drives */
 #define LOOK_AGAIN_BYTES   ((size_t)256 << 10) /* bytes; should return to the CPU's memory caches */
+
 /*
  * Returns the number of batches to pass over after a try. If another CPU ends grace periods, those
  * of LOOK_AGAIN_OBJECTS. If readers were asked, at most as many, and for large objects those of

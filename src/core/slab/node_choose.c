@@ -11,6 +11,7 @@
 
 /* Policy: from which slab does a refill take? */
 #define SLABS_WEIGHED 10 /* slabs; partial ones that a refill compares (paper, section 5.4) */
+
 /* Returns the number of objects neither free nor about to be. The hint may be late; it is no
  * invariant. */
 static unsigned lasting(const struct slab *slab)

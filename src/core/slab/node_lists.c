@@ -29,9 +29,10 @@ static enum slab_list list_for(const struct slab *slab)
 
 /* ---------------------------------------------------------------------------------- free slabs */
 
-/* Most bytes of a node's free slabs that are not noted. */
 /* Policy: how many free slabs does a node keep? */
+/* Most bytes of a node's free slabs that are not noted. */
 #define FREE_UNNOTED ((size_t)64 << 10) /* bytes; not noted, so that nodes write the sum rarely */
+
 /* Sum of the bytes that nodes noted; atomic. All CPUs write it, so it has cache lines of its
  * own. */
 static struct noted {
@@ -193,6 +194,8 @@ static struct slab *last_free(struct slab_node *node)
 
 /* Bytes of free slabs in the process with which each node may have as many as its limit. */
 #define FREE_FEW ((uint64_t)1 << 20) /* bytes; fewer in the process are not too many */
+
+/* Returns how many bytes of free slabs are too many (ADR 174). */
 static uint64_t free_beyond(void)
 {
     uint64_t most = max_u64(os_pages_spare(), FREE_FEW), bytes = node_lists_free_bytes();

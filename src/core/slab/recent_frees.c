@@ -15,7 +15,8 @@
 
 /* Policy: how far does the search for a double free go? */
 #define EVERYWHERE_TIMES 16 /* tries; other CPUs cost a system call each */
-static uint32_t times;      /* atomic; a few more do no harm */
+
+static uint32_t times; /* atomic; a few more do no harm */
 
 static void look_here(struct prudence_cache *cache, struct recent_search *search)
 {

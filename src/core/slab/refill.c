@@ -20,6 +20,7 @@
 
 /* Policy: how many objects does a refill bring? */
 #define UNMERGED_MAX 16 /* refills; doubled so often, a batch is over half of any cache */
+
 _Static_assert(FIELD_HOLDS(struct cpu_cache, unmerged_refills, UNMERGED_MAX), "none is lost");
 
 /*

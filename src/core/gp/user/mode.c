@@ -27,6 +27,7 @@
 #define FENCE_COST_PS    800       /* ps; a locked instruction in a section */
 #define WORTH_A_TRY      50        /* part; of the time: membarriers above it are worth a try */
 #define NO_TRY_NS        500000000 /* ns; no try after fences cost more */
+
 enum reader_mode gp_reader_mode = READER_MODE_AUTO;
 
 static void switch_to_fenced(struct prudence_domain *domain)

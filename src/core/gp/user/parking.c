@@ -24,12 +24,13 @@
 #include "gp/user/domain.h"
 #include "gp/user/parking.h"
 
-/* A check of a slot costs some 3 ns, parking a slot some 30 ns, and a round one membarrier. */
 /* Policy: when are readers' slots parked? */
+/* A check of a slot costs some 3 ns, parking a slot some 30 ns, and a round one membarrier. */
 #define LOOKS_A_ROUND 8192 /* readers; checked outside, which pays for a membarrier */
 #define LOOKS_A_SLOT  16   /* readers; more for each slot to park, some 30 ns */
 #define WORTH_A_ROUND 16   /* readers; least outside of sections */
 #define RARELY_MAX    64   /* rounds; most that are left out after readers came back */
+
 static uint64_t *word_of(const struct reader_slot *slot, unsigned *shift)
 {
     unsigned index = (unsigned)(slot - slot->chunk->slots);

@@ -29,14 +29,15 @@
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 
+/* Policy: how much does a visit of decay do? */
 /* Limits of a visit by a thread that has other things to do: caches, and moves of a batch of
  * objects or slabs. */
-/* Policy: how much does a visit of decay do? */
 #define VISIT_CACHES 4 /* caches; in a visit by a thread that has other things to do */
 #define VISIT_MOVES  8 /* moves; of a batch of objects or slabs, in such a visit */
 #define WORTH_BYTES  ((uint64_t)1 << 20) /* bytes; kept, to make idle threads work for decay */
 #define GROWN_BYTES  ((uint64_t)4 << 20) /* bytes; of new slabs, which begin an early round */
-bool decay_enabled READ_MOSTLY;          /* constant after start */
+
+bool decay_enabled READ_MOSTLY; /* constant after start */
 
 static uint32_t decaying;     /* a thread works on the round; compare-and-swap */
 static uint64_t next_at;      /* ns; earliest begin of the next round. Atomic, like the next */

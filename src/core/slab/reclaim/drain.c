@@ -22,6 +22,7 @@
 /* Policy: when do other CPUs' objects come back? */
 #define OWNER_PAUSE_NS 5000     /* ns; between two tries while the CPU's owner is busy */
 #define QUIET_NS       10000000 /* ns; a CPU without a move for as long is quiet */
+
 static unsigned held_by(const struct cpu_cache *cpu)
 {
     return stack_count(&cpu->line) + latent_cache_count(cpu);
@@ -481,8 +482,8 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 
 /* ------------------------------------------------------------------------------------- unwanted */
 
-/* Least bytes that are worth taking from a busy CPU. */
 #define UNWANTED_LEAST ((size_t)64 << 10) /* bytes; least that are worth taking from a busy CPU */
+
 /*
  * Returns whether a CPU is at rest: one refill would serve all moves since the last check. The
  * objects there came from many slabs, and each keeps a slab from going back, but a refill takes

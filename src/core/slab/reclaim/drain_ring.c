@@ -15,6 +15,7 @@
 /* Policy: when is another CPU's ring given up? */
 #define OWNER_PAUSE_NS 5000 /* ns; between two tries while the CPU's owner is busy */
 #define TRIES          4    /* tries; owners are quick unless they lost their CPU */
+
 struct ring_haul {
     struct prudence_cache *cache;
     uint64_t tail;

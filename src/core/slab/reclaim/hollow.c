@@ -2,7 +2,7 @@
 /*
  * Purges hollow pages, which are pages within slabs in use of which all objects are free (ADR 170).
  * A trim purges all. A round of decay purges those of slabs from which no object has come or gone
- * since an earlier round, a few at a time (ADR 170). Afterwards a slab is used only if others have
+ * since an earlier round, a few at a time. Afterwards a slab is used only if others have
  * no free object. If every second one is, decay was wrong, and pauses for some rounds.
  *
  * A thread moves slabs that have some to SLAB_AWAY under the node's lock, purges their pages
@@ -196,6 +196,8 @@ size_t hollow_purge(void)
 #define LOOKS_SHIFT     3   /* shift; of all slabs, what a round reads of more */
 #define RANGES_OF_DECAY 16  /* ranges; in a visit, which takes some 30 us */
 #define PAUSE_MOST      64  /* rounds; most left out after pages were wanted again */
+
+/* Begins a round on the node. Returns how many slabs to read. */
 static unsigned round_looks(struct slab_node *node)
 {
     unsigned made = node->hollow_made, regret = node->hollow_regret;

@@ -27,9 +27,11 @@
 
 /* Policy: how exact is the count of deferred bytes? */
 #define CREDIT_MAX ((int64_t)64 << 10) /* bytes; counted on a CPU before the sum is written */
+
 /* A ring may reserve 1/AHEAD_PART of the CPU's remaining share, so that the first ring does not
  * take all. */
 #define AHEAD_PART 8 /* part; of the CPU's remaining share that a ring may reserve */
+
 struct account {
     int64_t credit; /* bytes in `total` that no thread uses */
     int64_t ahead;  /* bytes that rings of this CPU reserved ahead at their last visits */

@@ -15,11 +15,12 @@
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 
+/* Policy: how long does an allocation pause before it fails? */
 /* Pauses between two waits of an allocation whose memory other threads take first. They grow each
  * time. */
-/* Policy: how long does an allocation pause before it fails? */
 #define RECLAIM_PAUSE_MIN_NS 50000    /* ns; first pause after others took the memory */
 #define RECLAIM_PAUSE_MAX_NS 10000000 /* ns; longest pause, because pauses grow */
+
 /* Drains and shrinks all caches, except in the cache that wants memory. That one can use its free
  * slabs, and pages that go back may be out of its reach (a kernel keeps them in per-CPU lists).
  * Returns the bytes. */

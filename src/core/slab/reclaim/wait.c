@@ -16,6 +16,7 @@
 #define WAITS_IN_A_ROW   20       /* factor; on wait_max, ends a wait in any case */
 #define PATIENCE_LOOK_NS 10000000 /* ns; between two checks of the time waited */
 #define DOMAINS_AT_ONCE  16       /* domains; held against destruction at a time */
+
 uint64_t slab_wait_max READ_MOSTLY = UINT64_C(500000000);
 struct wait_counts wait_counts;
 

@@ -13,13 +13,12 @@ import subprocess
 import threading
 import unittest
 
-from watching import BUILD, Case, until
+from watching import BUILD, INSPECT, Case, until
 from preload import ld_preload
 from prudence_watch import ask, bounds
 from prudence_watch.figures import Watch
 from prudence_watch.process import Process
 
-INSPECT = BUILD / "bin/prudence-inspect"
 NOBODY = 65534
 LATER = "the process has not acted yet. It will when it next allocates or defers past its caches"
 

@@ -14,15 +14,12 @@ import time
 import unittest
 from pathlib import Path
 
-from watching import BUILD, ROOT, TOP, Case, until
+from watching import BUILD, FILTERS, INSPECT, ROOT, TOP, Case, until
 from preload import ld_preload
 from prudence_watch import core as cores
 
-INSPECT = BUILD / "bin/prudence-inspect"
 LINKERS = ("bfd", "gold", "lld", "mold")
 FLAGS = ("-static", "-static-pie", "-pie", "-no-pie") if os.environ.get("PRUDENCE_MODELS") == "deep" else ("-static", "-pie")  # deep: make test-long
-# Without pages of files, as the kernel's default; the second also lacks the pages that begin them.
-FILTERS = ("0x33", "0x23")
 
 
 def columns(answer):
@@ -34,26 +31,6 @@ class Inspect(Case):
     def inspect(self, *arguments, status=0, **more):
         done = self.run_tool(INSPECT, *arguments, status=status, **more)
         return done.stderr if status else done.stdout
-
-    def busy(self, name="watched", **more):
-        """A process with live and deferred objects, and a reader."""
-        watched = self.start(name, **{"options": "background=0", **more})
-        for line in ("keep 300", "enter", "defer 1000"):
-            watched.ask(line)
-        return watched
-
-    def core_of(self, watched, mask=FILTERS[0]):
-        """Made by gdb, which reads the filter of the process."""
-        if not shutil.which("gdb"):
-            self.skipTest("there is no gdb")
-        Path(f"/proc/{watched.pid}/coredump_filter").write_text(mask)
-        path = self.folder / f"core.{watched.pid}"
-        made = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", str(watched.pid), "-ex", f"generate-core-file {path}"],
-                              text=True, capture_output=True, check=False)
-        if "ptrace" in made.stderr:
-            self.skipTest("gdb may not trace here")
-        self.assertTrue(path.exists(), made.stderr)
-        return path
 
     def assert_routes(self, answer):
         self.assertEqual(columns(answer)["routes"][1::2], ["300", "1000", "112000"])

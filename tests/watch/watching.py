@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-TOP, STAT = BUILD / "bin/prudence-top", BUILD / "bin/prudence-stat"
+TOP, STAT, INSPECT = (BUILD / f"bin/prudence-{name}" for name in ("top", "stat", "inspect"))
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "programs/watch"), str(ROOT / "tools")]
 
@@ -22,6 +22,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PATIENCE = 60  # seconds, for events that have to happen
+# Core files without pages of files, as the kernel's default; the second also lacks the pages that begin them.
+FILTERS = ("0x33", "0x23")
 
 
 def until(what, patience=PATIENCE):
@@ -96,3 +98,23 @@ class Case(Tools):
         watched = Watched(self.folder / name, **more)
         self.addCleanup(watched.end)
         return watched
+
+    def busy(self, name="watched", **more):
+        """A process with live and deferred objects, and a reader."""
+        watched = self.start(name, **{"options": "background=0", **more})
+        for line in ("keep 300", "enter", "defer 1000"):
+            watched.ask(line)
+        return watched
+
+    def core_of(self, watched, mask=FILTERS[0]):
+        """Made by gdb, which reads the filter of the process."""
+        if not shutil.which("gdb"):
+            self.skipTest("there is no gdb")
+        Path(f"/proc/{watched.pid}/coredump_filter").write_text(mask)
+        path = self.folder / f"core.{watched.pid}"
+        made = subprocess.run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", str(watched.pid), "-ex", f"generate-core-file {path}"],
+                              text=True, capture_output=True, check=False)
+        if "ptrace" in made.stderr:
+            self.skipTest("gdb may not trace here")
+        self.assertTrue(path.exists(), made.stderr)
+        return path

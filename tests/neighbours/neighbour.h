@@ -29,11 +29,6 @@ static inline void wait_until(atomic_int *flag)
         sched_yield();
 }
 
-static inline void *nothing(void *unused)
-{
-    return unused;
-}
-
 static inline pthread_t begin(void *(*work)(void *))
 {
     pthread_t thread;

@@ -89,6 +89,16 @@ class Reached(Toy):
         self.assertEqual(matrix.collect(self.root, [self.root]), {})
 
 
+    def test_a_slow_test_is_measured_again_if_more_time_is_allowed(self):
+        file = self.root / "one.json"
+        self.assertIsNone(matrix.measured(file, 2))
+        file.write_text('{"seconds": null, "lines": {}, "longest": 2}')
+        self.assertIsNotNone(matrix.measured(file, 1))
+        self.assertIsNone(matrix.measured(file, 3))
+        file.write_text('{"seconds": 1.5, "lines": {}, "longest": 2}')
+        self.assertIsNotNone(matrix.measured(file, 3))
+
+
 class Copied:
     """Instead of a copy of the tree: says of each test what its next runs do."""
 

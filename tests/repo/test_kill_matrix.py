@@ -137,6 +137,17 @@ class Table(Toy):
         (self.root / "src/core/a.c").write_text(SOURCE + "\n")
         self.assertEqual(matrix.read(self.table, [LIMIT, BELOW]), {})
 
+    def test_a_row_is_kept_until_the_test_changes(self):
+        test = self.root / "tests/core/base/test_a.c"
+        test.parent.mkdir(parents=True)
+        for name in ("base_test_a", "inline_base_test_a"):
+            mutant = {**LIMIT, "test": name}
+            test.write_text("old")
+            matrix.write(self.table, self.rows((mutant, "")))
+            self.assertEqual(list(matrix.read(self.table, [mutant])), [LIMIT["name"]])
+            test.write_text("new")
+            self.assertEqual(matrix.read(self.table, [mutant]), {})
+
     def test_no_table_is_no_rows(self):
         self.assertEqual(matrix.read(self.table, [LIMIT]), {})
 

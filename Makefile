@@ -37,6 +37,7 @@ test-long: ## the same with a minute for each torture test, larger models, mutan
 	@tools/test/slices
 	@tools/kernel/check
 	@tools/test/mutants
+	@tools/test/mutants --matrix --minutes 60
 	@tools/test/fuzz 300
 	@tools/test/aarch64
 	@tools/test/ports

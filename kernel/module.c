@@ -9,6 +9,7 @@
 #include "slab/node.h"
 #include "slab/node_choose.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/decay.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reuse.h"
 #include "slab/slab.h"
@@ -93,7 +94,7 @@ static int __init prudence_start(void)
     limit_change(
         0); /* deferrals never wait in a kernel; limits.c holds allocations back instead */
     preflush_enabled = preflush;
-    preflush_helper = true;
+    decay_helper = true;
     preflush_start_helper();
     error = hotplug_start();
     if (!error)

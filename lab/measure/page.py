@@ -82,19 +82,25 @@ def verdicts(findings):
     return [{title: cell for title, cell in row.items() if title != "here"} for row in findings]
 
 
+def around_table(page, title):
+    """The text of a page before and after the table under `title`."""
+    try:
+        parts = re.split(rf"^(## {re.escape(title)}\n(?:(?!## |\|).*\n)*)(?:\|.*\n)+", page.read_text(), flags=re.M)
+    except OSError as error:
+        raise Refused(f"--into {page.parent}: {error}") from error
+    if len(parts) != 3:
+        raise Refused(f"--into {page.parent}: {page} has {len(parts) // 2} tables under '{title}'")
+    return parts[0] + parts[1], parts[2]
+
+
 def write_results(docs, name, tables, title, shown, arrange=list):
     """DOCS/results/data/NAME/TABLE.csv for each table; `shown`, if it is among them, becomes the table under `title` in DOCS/results-NAME.md, its rows
     as `arrange` returns them. Without that page, or without the table in it, nothing is written."""
     page = docs / f"results-{name}.md"
-    try:
-        parts = re.split(rf"^(## {re.escape(title)}\n(?:(?!## |\|).*\n)*)(?:\|.*\n)+", page.read_text(), flags=re.M)
-    except OSError as error:
-        raise Refused(f"--into {docs}: {error}") from error
-    if len(parts) != 3:
-        raise Refused(f"--into {docs}: {page} has {len(parts) // 2} tables under '{title}'")
+    before, after = around_table(page, title)
     write_tables(docs / "results/data" / name, tables)
     if shown in tables:
-        page.write_text(parts[0] + parts[1] + markdown_table(arrange(tables[shown])) + parts[2])
+        page.write_text(before + markdown_table(arrange(tables[shown])) + after)
 
 
 # -------------------------------------------------------------------------------------------------------------- pages

@@ -28,7 +28,7 @@
 #include "process/stats.h"
 #include "report.h"
 #include "slab/all_caches.h"
-#include "slab/reclaim/ceiling.h"
+#include "slab/reclaim/limit.h"
 
 #define SEPARATE     __attribute__((noinline))
 #define LATENT_SHOWN 5
@@ -243,7 +243,7 @@ static void print_waits(struct output *output, const struct prudence_stats *tota
     if (totals->latent_limit) {
         print_amount(output, ", in force ", totals->latent_limit_in_force, "");
         print_amount(output, " of latent_ceiling ", totals->latent_ceiling, "");
-        output_print(output, " (%s)", ceiling_why());
+        output_print(output, " (%s)", limit_why());
     }
     output_print(output, "; waits because of it: %llu, given up %llu; callbacks wait with ",
                  (unsigned long long)totals->throttle_waits,

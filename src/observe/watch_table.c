@@ -39,7 +39,6 @@
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
-#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "slab/transfer_batch.h"
@@ -263,7 +262,7 @@ static const struct watch_address watch_addresses[] = {
     {"pages_words", &pages_words},
     {"pages_metadata", &metadata_reserved},
     {"latent_limit", &slab_latent_limit},
-    {"latent_risen", &ceiling_risen},
+    {"latent_risen", &limit_risen},
     {"rests", &large_guard_rests},
     {"rest_room", &large_guard_room},
     {"sampling_rate", &sampling_rate},

@@ -10,7 +10,7 @@
 #include "gp/user/stall.h"
 #include "process/options.h"
 #include "process/spelling.h"
-#include "slab/reclaim/ceiling.h"
+#include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "support/slab_test.h"
 

@@ -10,7 +10,8 @@
 #include "guard/check.h"
 #include "gp/user/mode.h"
 #include "slab/preflush.h"
-#include "slab/reclaim/ceiling.h"
+#include "slab/reclaim/decay.h"
+#include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "support/self.h"
 #include "support/slab_test.h"
@@ -22,9 +23,9 @@ static int show(void)
 {
     fprintf(stderr, "limit=%llu wait_max=%llu check=%d rseq=%d mode=%d background=%d preflush=%d\n",
             (unsigned long long)os_pages_limit(), (unsigned long long)slab_wait_max, check_wanted,
-            os_percpu_rseq, (int)gp_reader_mode, preflush_helper, preflush_enabled);
+            os_percpu_rseq, (int)gp_reader_mode, decay_helper, preflush_enabled);
     fprintf(stderr, "latent_limit=%llu latent_ceiling=%llu\n",
-            (unsigned long long)slab_latent_limit, (unsigned long long)ceiling_most());
+            (unsigned long long)slab_latent_limit, (unsigned long long)limit_ceiling());
     return 0;
 }
 

@@ -177,6 +177,33 @@ TEST(the_walk_goes_on_behind_a_worker_that_is_freed)
     call_rcu_data_free(b.data);
 }
 
+static int free_in_child(void *unused)
+{
+    call_rcu_data_free(b.data);
+    return 42;
+}
+
+/* In the child there is no barrier, so the worker can be freed. */
+TEST(a_child_forgets_the_barriers_of_other_threads)
+{
+    struct child_result result;
+    pthread_t waiter;
+
+    barrier_is_over = false;
+    blocker_init(&first);
+    b = make();
+    call_on(&b, &first.head, block);
+    wait_for(&first.entered);
+    pthread_create(&waiter, NULL, barrier, NULL);
+    while (!__atomic_load_n(&b.queue->watchers, __ATOMIC_SEQ_CST))
+        sched_yield();
+    child_run(free_in_child, NULL, &result);
+    sem_post(&first.leave);
+    pthread_join(waiter, NULL);
+    call_rcu_data_free(b.data);
+    assert_child_result(&result);
+}
+
 /* The same at random times: in each round another thread frees the worker during the barrier. */
 TEST(at_any_moment)
 {

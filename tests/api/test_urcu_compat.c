@@ -26,6 +26,7 @@
 #include <urcu/futex.h>
 #include <urcu.h> /* last, because it defines the names without a flavour */
 
+#include "os/os.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
@@ -223,17 +224,54 @@ TEST(workers_of_cpus)
     assert_int_equal(errno, EINVAL);
     assert_int_equal(set_cpu_call_rcu_data(1 << 20, other), -1);
     assert_int_equal(errno, EINVAL);
+    assert_int_equal(set_cpu_call_rcu_data((int)os_cpu_count(), other), -1);
+    assert_int_equal(errno, EINVAL);
     assert_null(get_cpu_call_rcu_data(cpu));
+    assert_null(get_cpu_call_rcu_data(-1));
+    assert_null(get_cpu_call_rcu_data(1 << 20));
     assert_int_equal(create_all_cpu_call_rcu_data(0), 0);
     assert_int_equal(create_all_cpu_call_rcu_data(0), 0); /* all are there */
     assert_non_null(get_cpu_call_rcu_data(cpu));
     assert_int_equal(set_cpu_call_rcu_data(cpu, other), -1);
     assert_int_equal(errno, EEXIST);
+    assert_ptr_not_equal(get_call_rcu_data(), get_default_call_rcu_data());
+    set_thread_call_rcu_data(other);
+    assert_ptr_equal(get_call_rcu_data(), other); /* the thread's comes first */
+    set_thread_call_rcu_data(NULL);
     call_all();
     free_all_cpu_call_rcu_data();
     assert_null(get_cpu_call_rcu_data(cpu));
     barrier_and_count();
     call_rcu_data_free(other);
+}
+
+static bool all_are_free;
+
+static void *free_all(void *unused)
+{
+    free_all_cpu_call_rcu_data();
+    __atomic_store_n(&all_are_free, true, __ATOMIC_SEQ_CST);
+    return unused;
+}
+
+/* A reader that found a CPU's worker may still queue a callback on it. */
+TEST(workers_of_cpus_stay_until_readers_have_left)
+{
+    struct held_reader reader = {.domain = NULL};
+    int cpu = sched_getcpu();
+    pthread_t thread;
+    bool too_early;
+
+    assert_int_equal(create_all_cpu_call_rcu_data(0), 0);
+    held_reader_start(&reader);
+    thread = thread_start(free_all, NULL);
+    while (get_cpu_call_rcu_data(cpu))
+        sched_yield();
+    pause_ms(50); /* without a grace period, all would be free by then */
+    too_early = __atomic_load_n(&all_are_free, __ATOMIC_SEQ_CST);
+    held_reader_end(&reader);
+    pthread_join(thread, NULL);
+    assert_false(too_early);
 }
 
 static void add_one(void *at)
@@ -285,10 +323,10 @@ TEST(fork_with_workers)
     child_run(child, NULL, &result);
     call_rcu_after_fork_parent();
     held_reader_end(&reader);
-    assert_child_result(&result);
     set_thread_call_rcu_data(NULL);
     barrier_and_count();
     call_rcu_data_free(mine);
+    assert_child_result(&result);
 }
 
 /* Calls the functions that a binary compiled against liburcu's own <urcu-pointer.h> uses. */

@@ -182,13 +182,29 @@ static void set_up_places(void)
         abort();
 }
 
-/* --------------------------------------------------------------- the functions: 0, or an error */
+/* ---------------------------------------------------------------------------------- the table */
 
-#define BODY(name, ...)                                                                            \
-    static int do_##name(void)                                                                     \
+struct row {
+    const char *functions; /* that the body calls; the first is the one that its report names */
+    const char *results;
+    int (*body)(void); /* returns 0, or an error */
+};
+
+extern const struct row *const __start_table[], *const __stop_table[]; /* by the linker */
+static const struct row *const *const rows = __start_table;
+#define ROWS ((size_t)(__stop_table - __start_table))
+
+/* ROW(functions, results, body) is a row of the table. */
+#define ROW(...)          ROW_EXPANDED(__LINE__, __VA_ARGS__)
+#define ROW_EXPANDED(...) ROW_AT(__VA_ARGS__)
+#define ROW_AT(line, functions, results, ...)                                                      \
+    static int body_##line(void)                                                                   \
     {                                                                                              \
         __VA_ARGS__                                                                                \
-    }
+    }                                                                                              \
+    static const struct row row_##line = {functions, results, body_##line};                        \
+    __attribute__((section("table"), used)) static const struct row *const row_##line##_at =       \
+        &row_##line;
 
 static struct prudence_head *head_of_ours(void)
 {
@@ -221,192 +237,241 @@ static int free_and(void *object, int result)
     return result;
 }
 
-BODY(aligned_alloc, return free_and(prudence_aligned_alloc(256, 300), 0);)
-BODY(aligned_realloc, return free_and(prudence_aligned_realloc(prudence_malloc(10), 64, 100), 0);)
-BODY(barrier, return prudence_barrier();)
-BODY(
-    cache_alloc, for (unsigned i = 0; i < 400; i++) {
+ROW("prudence_aligned_alloc", EVERYWHERE, return free_and(prudence_aligned_alloc(256, 300), 0);)
+ROW("prudence_aligned_realloc", EVERYWHERE,
+    return free_and(prudence_aligned_realloc(prudence_malloc(10), 64, 100), 0);)
+ROW("prudence_barrier", FOR_CALLBACKS, return prudence_barrier();)
+ROW(
+    "prudence_cache_alloc", EVERYWHERE, for (unsigned i = 0; i < 400; i++) {
         if (!prudence_cache_alloc(
                 synchronizes)) /* none of its destructors may run where it would wait */
             return -1;
     } return 0;)
-BODY(cache_alloc_bulk, void *objects[400];
-     return result_of(prudence_cache_alloc_bulk(synchronizes, 400, objects) == 400);)
-BODY(barrier_nested, prudence_barrier_nested(); return 0;) /* refuses without a report */
-BODY(cache_barrier, return prudence_cache_barrier(synchronizes);)
-BODY(cache_barrier_timed, return prudence_cache_barrier_timed(synchronizes, UINT64_MAX);)
-BODY(cache_barrier_of_plain, return prudence_cache_barrier(plain);)
-BODY(cache_create, return result_of(prudence_cache_create("new", 64, NULL) != NULL);)
-BODY(cache_destroy, return prudence_cache_destroy(cache_with(nothing_to_destroy, NULL, 0));)
-BODY(cache_destroy_later, prudence_cache_destroy_later(cache_with(nothing_to_destroy, NULL, 0));
-     return 0;)
-BODY(cache_destroy_of_plain, return prudence_cache_destroy(prudence_cache_create("new", 64, NULL));)
-BODY(cache_free, prudence_cache_free(plain, prudence_cache_alloc(plain)); return 0;)
-BODY(cache_free_bulk, void *object = prudence_cache_alloc(plain);
-     prudence_cache_free_bulk(plain, 1, &object); return 0;)
-BODY(cache_free_deferred,
-     prudence_cache_free_deferred(synchronizes, prudence_cache_alloc(synchronizes));
-     return 0;)
-BODY(cache_free_deferred_bulk, void *object = prudence_cache_alloc(synchronizes);
-     prudence_cache_free_deferred_bulk(synchronizes, 1, &object); return 0;)
-BODY(cache_replace,
-     return result_of(prudence_cache_replace(synchronizes, prudence_cache_alloc(synchronizes)) !=
-                      NULL);)
-BODY(cache_replace_bulk, void *object = prudence_cache_alloc(synchronizes);
-     return result_of(prudence_cache_replace_bulk(synchronizes, 1, &object) == 1);)
-BODY(cache_shrink, prudence_cache_shrink(synchronizes); return 0;)
-BODY(cache_alloc_block, static struct prudence_cache *blocks;
-     blocks = blocks ? blocks : prudence_cache_create_blocks("blocks", NULL);
-     void *block = prudence_cache_alloc_block(blocks, 5000, NULL);
-     prudence_cache_free(blocks, block); return result_of(block != NULL);)
-BODY(cache_stats, struct prudence_cache_stats stats; return prudence_cache_stats(plain, &stats);)
-BODY(call, prudence_call(head_of_ours(), end_head); return 0;)
-BODY(calloc, return free_and(prudence_calloc(3, 5), 0);)
-BODY(check_reader, prudence_check_reader(NULL); return 0;)
-BODY(default_domain, return result_of(prudence_default_domain() != NULL);)
-BODY(domain_barrier, return prudence_domain_barrier(memb);)
-BODY(domain_barrier_timed, return prudence_domain_barrier_timed(memb, UINT64_MAX);)
-BODY(domain_call, prudence_domain_call(memb, head_of_ours(), end_head); return 0;)
-BODY(domain_call_around, prudence_domain_call_around(memb, 0, NULL, NULL, NULL); return 0;)
-BODY(domain_cond_synchronize,
-     return prudence_domain_cond_synchronize(memb, prudence_domain_get_state(memb));)
-BODY(domain_cond_synchronize_expedited,
-     return prudence_domain_cond_synchronize_expedited(memb, prudence_domain_get_state(memb));)
-BODY(domain_create,
-     return result_of(prudence_domain_create("x", PRUDENCE_DOMAIN_MEMB, NULL) != NULL);)
-BODY(domain_create_external,
-     return result_of(prudence_domain_create_external("x", &ops, NULL) != NULL);)
-BODY(domain_create_set, return result_of(prudence_domain_create_set("x", &memb, 1) != NULL);)
-BODY(domain_destroy,
-     return prudence_domain_destroy(prudence_domain_create("x", PRUDENCE_DOMAIN_MEMB, NULL));)
-BODY(domain_get_completed, prudence_domain_get_completed(memb); return 0;)
-BODY(domain_get_state, prudence_domain_get_state(memb); return 0;)
-BODY(domain_free_deferred,
-     return prudence_domain_free_deferred(prudence_default_domain(), prudence_malloc(10)) ? 0 : 1;)
-BODY(domain_poll_state, prudence_domain_poll_state(memb, prudence_domain_get_state(memb));
-     return 0;)
-BODY(domain_kind_of, return result_of(prudence_domain_kind_of(srcu) == PRUDENCE_DOMAIN_SRCU);)
-BODY(domain_may_wait, return prudence_domain_may_wait(memb, "prudence_domain_may_wait", "of", "x",
-                                                      __builtin_return_address(0));)
-BODY(domain_read_lock, prudence_domain_read_lock(memb); prudence_domain_read_unlock(memb);
-     return 0;)
-BODY(domain_read_lock_held, return result_of(!prudence_domain_read_lock_held(memb));)
-BODY(domain_start_poll, prudence_domain_start_poll(memb); return 0;)
-BODY(domain_start_poll_expedited, prudence_domain_start_poll_expedited(memb); return 0;)
-BODY(domain_stats, struct prudence_domain_stats stats; return prudence_domain_stats(memb, &stats);)
-BODY(dump, static int nowhere; nowhere = nowhere ? nowhere : open("/dev/null", O_WRONLY);
-     return prudence_dump(nowhere);)
+ROW("prudence_cache_alloc_bulk", EVERYWHERE, void *objects[400];
+    return result_of(prudence_cache_alloc_bulk(synchronizes, 400, objects) == 400);)
+ROW("prudence_barrier_nested", EVERYWHERE, prudence_barrier_nested();
+    return 0;) /* refuses without a report */
+ROW("prudence_cache_barrier", WAITS_FOR_CODE, return prudence_cache_barrier(synchronizes);)
+ROW("prudence_cache_barrier_timed", WAITS_FOR_CODE,
+    return prudence_cache_barrier_timed(synchronizes, UINT64_MAX);)
+ROW("prudence_cache_barrier", FOR_READERS, return prudence_cache_barrier(plain);)
+ROW("prudence_cache_create", EVERYWHERE,
+    return result_of(prudence_cache_create("new", 64, NULL) != NULL);)
+ROW("prudence_cache_destroy", WAITS_FOR_CODE,
+    return prudence_cache_destroy(cache_with(nothing_to_destroy, NULL, 0));)
+ROW("prudence_cache_destroy_later", EVERYWHERE,
+    prudence_cache_destroy_later(cache_with(nothing_to_destroy, NULL, 0));
+    return 0;)
+ROW("prudence_cache_destroy", FOR_READERS,
+    return prudence_cache_destroy(prudence_cache_create("new", 64, NULL));)
+ROW("prudence_cache_free", EVERYWHERE, prudence_cache_free(plain, prudence_cache_alloc(plain));
+    return 0;)
+ROW("prudence_cache_free_bulk", EVERYWHERE, void *object = prudence_cache_alloc(plain);
+    prudence_cache_free_bulk(plain, 1, &object); return 0;)
+ROW("prudence_cache_free_deferred", EVERYWHERE,
+    prudence_cache_free_deferred(synchronizes, prudence_cache_alloc(synchronizes));
+    return 0;)
+ROW("prudence_cache_free_deferred_bulk", EVERYWHERE,
+    void *object = prudence_cache_alloc(synchronizes);
+    prudence_cache_free_deferred_bulk(synchronizes, 1, &object); return 0;)
+ROW("prudence_cache_replace", EVERYWHERE,
+    return result_of(prudence_cache_replace(synchronizes, prudence_cache_alloc(synchronizes)) !=
+                     NULL);)
+ROW("prudence_cache_replace_bulk", EVERYWHERE, void *object = prudence_cache_alloc(synchronizes);
+    return result_of(prudence_cache_replace_bulk(synchronizes, 1, &object) == 1);)
+ROW("prudence_cache_shrink", EVERYWHERE, prudence_cache_shrink(synchronizes); return 0;)
+ROW("prudence_cache_alloc_block prudence_cache_create_blocks", EVERYWHERE,
+    static struct prudence_cache *blocks;
+    blocks = blocks ? blocks : prudence_cache_create_blocks("blocks", NULL);
+    void *block = prudence_cache_alloc_block(blocks, 5000, NULL);
+    prudence_cache_free(blocks, block); return result_of(block != NULL);)
+ROW("prudence_cache_stats_sized", EVERYWHERE, struct prudence_cache_stats stats;
+    return prudence_cache_stats(plain, &stats);)
+ROW("prudence_call", EVERYWHERE, prudence_call(head_of_ours(), end_head); return 0;)
+ROW("prudence_calloc", EVERYWHERE, return free_and(prudence_calloc(3, 5), 0);)
+ROW("prudence_check_reader", EVERYWHERE, prudence_check_reader(NULL); return 0;)
+ROW("prudence_default_domain", EVERYWHERE, return result_of(prudence_default_domain() != NULL);)
+ROW("prudence_domain_barrier", FOR_CALLBACKS, return prudence_domain_barrier(memb);)
+ROW("prudence_domain_barrier_timed", FOR_CALLBACKS,
+    return prudence_domain_barrier_timed(memb, UINT64_MAX);)
+ROW("prudence_domain_call", EVERYWHERE, prudence_domain_call(memb, head_of_ours(), end_head);
+    return 0;)
+ROW("prudence_domain_call_around", EVERYWHERE,
+    prudence_domain_call_around(memb, 0, NULL, NULL, NULL);
+    return 0;)
+ROW("prudence_domain_cond_synchronize", SYNCHRONIZES,
+    return prudence_domain_cond_synchronize(memb, prudence_domain_get_state(memb));)
+ROW("prudence_domain_cond_synchronize_expedited", SYNCHRONIZES,
+    return prudence_domain_cond_synchronize_expedited(memb, prudence_domain_get_state(memb));)
+ROW("prudence_domain_create", EVERYWHERE,
+    return result_of(prudence_domain_create("x", PRUDENCE_DOMAIN_MEMB, NULL) != NULL);)
+ROW("prudence_domain_create_external", EVERYWHERE,
+    return result_of(prudence_domain_create_external("x", &ops, NULL) != NULL);)
+ROW("prudence_domain_create_set", EVERYWHERE,
+    return result_of(prudence_domain_create_set("x", &memb, 1) != NULL);)
+ROW("prudence_domain_destroy", EVERYWHERE,
+    return prudence_domain_destroy(prudence_domain_create("x", PRUDENCE_DOMAIN_MEMB, NULL));)
+ROW("prudence_domain_get_completed", EVERYWHERE, prudence_domain_get_completed(memb); return 0;)
+ROW("prudence_domain_get_state", EVERYWHERE, prudence_domain_get_state(memb); return 0;)
+ROW("prudence_domain_free_deferred", EVERYWHERE,
+    return prudence_domain_free_deferred(prudence_default_domain(), prudence_malloc(10)) ? 0 : 1;)
+ROW("prudence_domain_poll_state", EVERYWHERE,
+    prudence_domain_poll_state(memb, prudence_domain_get_state(memb));
+    return 0;)
+ROW("prudence_domain_kind_of", EVERYWHERE,
+    return result_of(prudence_domain_kind_of(srcu) == PRUDENCE_DOMAIN_SRCU);)
+ROW("prudence_domain_may_wait", FOR_READERS,
+    return prudence_domain_may_wait(memb, "prudence_domain_may_wait", "of", "x",
+                                    __builtin_return_address(0));)
+ROW("prudence_domain_read_lock prudence_domain_read_unlock", EVERYWHERE,
+    prudence_domain_read_lock(memb);
+    prudence_domain_read_unlock(memb); return 0;)
+ROW("prudence_domain_read_lock_held", EVERYWHERE,
+    return result_of(!prudence_domain_read_lock_held(memb));)
+ROW("prudence_domain_start_poll", EVERYWHERE, prudence_domain_start_poll(memb); return 0;)
+ROW("prudence_domain_start_poll_expedited", EVERYWHERE, prudence_domain_start_poll_expedited(memb);
+    return 0;)
+ROW("prudence_domain_stats_sized", EVERYWHERE, struct prudence_domain_stats stats;
+    return prudence_domain_stats(memb, &stats);)
+ROW("prudence_dump", EVERYWHERE, static int nowhere;
+    nowhere = nowhere ? nowhere : open("/dev/null", O_WRONLY); return prudence_dump(nowhere);)
 static int skip_objects(const struct prudence_heap_slab *slab,
                         const struct prudence_heap_object *object, void *context)
 {
     (void)slab, (void)object, (void)context;
     return PRUDENCE_HEAP_SKIP;
 }
-BODY(heap_print, static FILE *null; null = null ? null : fopen("/dev/null", "w");
-     return prudence_heap_print(plain, null, PRUDENCE_STATS_JSON);)
-BODY(heap_walk, return prudence_heap_walk(NULL, skip_objects, NULL);)
-BODY(profile_dump, return prudence_profile_dump("/dev/null") != ENODATA;)
-BODY(next_cache, struct prudence_walk walk = PRUDENCE_WALK_INIT; struct prudence_cache_stats stats;
-     return prudence_next_cache(&walk, &stats);)
-BODY(next_domain, struct prudence_walk walk = PRUDENCE_WALK_INIT;
-     struct prudence_domain_stats stats; return prudence_next_domain(&walk, &stats);)
-BODY(next_reader, struct prudence_walk walk = PRUDENCE_WALK_INIT;
-     struct prudence_reader_stats stats; return prudence_next_reader(&walk, &stats);)
-BODY(domain_synchronize, return prudence_domain_synchronize(memb);)
-BODY(domain_synchronize_expedited, return prudence_domain_synchronize_expedited(memb);)
-BODY(epoch_outlive, prudence_epoch_outlive(); return 0;)
-BODY(epoch_record, prudence_epoch_pin(prudence_epoch_record(memb));
-     prudence_epoch_unpin(prudence_epoch_record(memb)); return 0;)
-BODY(epoch_try_advance, prudence_epoch_try_advance(memb, NULL); return 0;)
-BODY(free, prudence_free(prudence_malloc(10)); return 0;)
-BODY(free_deferred, prudence_free_deferred(prudence_malloc(10)); return 0;)
-BODY(free_sized, prudence_free_sized(prudence_malloc(10), 10); return 0;)
-BODY(gp_cond_synchronize, prudence_gp_cond_synchronize(prudence_gp_get_state()); return 0;)
-BODY(gp_cond_synchronize_expedited, prudence_gp_cond_synchronize_expedited(prudence_gp_get_state());
-     return 0;)
-BODY(gp_get_completed, prudence_gp_get_completed(); return 0;)
-BODY(gp_get_state, prudence_gp_get_state(); return 0;)
-BODY(gp_poll_state, prudence_gp_poll_state(prudence_gp_get_state()); return 0;)
-BODY(gp_start_poll, prudence_gp_start_poll(); return 0;)
-BODY(gp_start_poll_expedited, prudence_gp_start_poll_expedited(); return 0;)
-BODY(hazard, static char object; static void *link = &object; void *wanted = link;
-     struct prudence_hazard *hazard = prudence_hazard_acquire();
-     prudence_hazard_protect(hazard, &link); prudence_hazard_set(hazard, NULL);
-     prudence_hazard_reset(hazard); prudence_hazard_try_protect(hazard, &wanted, &link);
-     prudence_hazard_release(hazard); prudence_hazard_release(prudence_hazard_acquire_movable());
-     return 0;)
-BODY(hazard_row, struct prudence_hazard *row = prudence_hazard_acquire_row(2);
-     prudence_hazard_release(row); prudence_hazard_release(row + 1); return 0;)
+ROW("prudence_heap_print", NOT_IN_FORK, static FILE *null;
+    null = null ? null : fopen("/dev/null", "w");
+    return prudence_heap_print(plain, null, PRUDENCE_STATS_JSON);)
+ROW("prudence_heap_walk_sized", NOT_IN_FORK, return prudence_heap_walk(NULL, skip_objects, NULL);)
+ROW("prudence_profile_dump", EVERYWHERE, return prudence_profile_dump("/dev/null") != ENODATA;)
+ROW("prudence_next_cache_sized", EVERYWHERE, struct prudence_walk walk = PRUDENCE_WALK_INIT;
+    struct prudence_cache_stats stats; return prudence_next_cache(&walk, &stats);)
+ROW("prudence_next_domain_sized", EVERYWHERE, struct prudence_walk walk = PRUDENCE_WALK_INIT;
+    struct prudence_domain_stats stats; return prudence_next_domain(&walk, &stats);)
+ROW("prudence_next_reader_sized", EVERYWHERE, struct prudence_walk walk = PRUDENCE_WALK_INIT;
+    struct prudence_reader_stats stats; return prudence_next_reader(&walk, &stats);)
+ROW("prudence_domain_synchronize", SYNCHRONIZES, return prudence_domain_synchronize(memb);)
+ROW("prudence_domain_synchronize_expedited", SYNCHRONIZES,
+    return prudence_domain_synchronize_expedited(memb);)
+ROW("prudence_epoch_outlive", EVERYWHERE, prudence_epoch_outlive(); return 0;)
+ROW("prudence_epoch_record", EVERYWHERE, prudence_epoch_pin(prudence_epoch_record(memb));
+    prudence_epoch_unpin(prudence_epoch_record(memb)); return 0;)
+ROW("prudence_epoch_try_advance", EVERYWHERE, prudence_epoch_try_advance(memb, NULL); return 0;)
+ROW("prudence_free", EVERYWHERE, prudence_free(prudence_malloc(10)); return 0;)
+ROW("prudence_free_deferred", EVERYWHERE, prudence_free_deferred(prudence_malloc(10)); return 0;)
+ROW("prudence_free_sized", EVERYWHERE, prudence_free_sized(prudence_malloc(10), 10); return 0;)
+ROW("prudence_gp_cond_synchronize", OR_ABORTS,
+    prudence_gp_cond_synchronize(prudence_gp_get_state());
+    return 0;)
+ROW("prudence_gp_cond_synchronize_expedited", OR_ABORTS,
+    prudence_gp_cond_synchronize_expedited(prudence_gp_get_state());
+    return 0;)
+ROW("prudence_gp_get_completed", EVERYWHERE, prudence_gp_get_completed(); return 0;)
+ROW("prudence_gp_get_state", EVERYWHERE, prudence_gp_get_state(); return 0;)
+ROW("prudence_gp_poll_state", EVERYWHERE, prudence_gp_poll_state(prudence_gp_get_state());
+    return 0;)
+ROW("prudence_gp_start_poll", EVERYWHERE, prudence_gp_start_poll(); return 0;)
+ROW("prudence_gp_start_poll_expedited", EVERYWHERE, prudence_gp_start_poll_expedited(); return 0;)
+ROW("prudence_hazard_acquire_slow", EVERYWHERE, static char object; static void *link = &object;
+    void *wanted = link; struct prudence_hazard *hazard = prudence_hazard_acquire();
+    prudence_hazard_protect(hazard, &link); prudence_hazard_set(hazard, NULL);
+    prudence_hazard_reset(hazard); prudence_hazard_try_protect(hazard, &wanted, &link);
+    prudence_hazard_release(hazard); prudence_hazard_release(prudence_hazard_acquire_movable());
+    return 0;)
+ROW("prudence_hazard_acquire_row", EVERYWHERE,
+    struct prudence_hazard *row = prudence_hazard_acquire_row(2);
+    prudence_hazard_release(row); prudence_hazard_release(row + 1); return 0;)
 static void hazard_end(struct prudence_hazard_head *head)
 {
     free(head);
 }
-BODY(hazard_retire, struct prudence_hazard_head *head = calloc(1, sizeof *head);
-     prudence_hazard_retire(head, head, sizeof *head, hazard_end); prudence_hazard_reclaim();
-     return 0;)
+ROW("prudence_hazard_retire prudence_hazard_reclaim", EVERYWHERE,
+    struct prudence_hazard_head *head = calloc(1, sizeof *head);
+    prudence_hazard_retire(head, head, sizeof *head, hazard_end); prudence_hazard_reclaim();
+    return 0;)
 static void kick_nobody(void *unused)
 {
     (void)unused;
 }
-BODY(kick_set, static struct prudence_kick kick = {.size = sizeof kick, .function = kick_nobody};
-     return prudence_kick_set(memb, &kick) + prudence_kick_set(memb, NULL);)
-BODY(latent_fits, return result_of(prudence_latent_fits(0));)
-BODY(malloc, return free_and(prudence_malloc(10), 0);)
-BODY(manual_advance, prudence_manual_advance(manual); return 0;)
-BODY(option_set, return prudence_option_set("wait_max", "500ms");)
-BODY(qsbr_online,
-     struct prudence_domain *other = prudence_domain_create("x", PRUDENCE_DOMAIN_QSBR, NULL);
-     prudence_qsbr_online(other); prudence_qsbr_announce(other); prudence_qsbr_quiescent(other);
-     prudence_qsbr_offline(other); return prudence_domain_destroy(other);)
-BODY(read_lock_first, prudence_read_lock_first(); prudence_read_unlock(); return 0;)
-BODY(read_lock_held, prudence_read_lock_held(); return 0;)
-BODY(realloc, return free_and(prudence_realloc(prudence_malloc(10), 10000), 0);)
-BODY(sizes_alloc, static struct prudence_sizes *sizes;
-     sizes = sizes ? sizes : prudence_sizes_create("sizes", NULL);
-     void *object = prudence_sizes_alloc(sizes, 5000); prudence_free(object);
-     return result_of(object != NULL);)
-BODY(sizes_destroy, return prudence_sizes_destroy(prudence_sizes_create("sizes", NULL));)
-BODY(srcu_down_read, prudence_srcu_up_read(srcu, prudence_srcu_down_read(srcu)); return 0;)
-BODY(srcu_read_lock, prudence_srcu_read_unlock(srcu, prudence_srcu_read_lock(srcu)); return 0;)
-BODY(stall_hook_set, prudence_stall_hook_set(NULL, NULL); return 0;)
-BODY(stats, struct prudence_stats stats; return prudence_stats(&stats);)
-BODY(stats_print, static FILE *null; null = null ? null : fopen("/dev/null", "w");
-     return prudence_stats_print(null, PRUDENCE_STATS_TEXT);)
-BODY(synchronize, prudence_synchronize(); return 0;)
-BODY(synchronize_expedited, prudence_synchronize_expedited(); return 0;)
-BODY(malloc_deletes, return prudence_malloc_deletes() ? 1 : 0;)
-BODY(trim, prudence_trim(); return 0;)
-BODY(usable_size, void *object = prudence_malloc(10);
-     return free_and(object, result_of(prudence_usable_size(object) >= 10));)
-BODY(version, return result_of(prudence_version() != NULL);)
+ROW("prudence_kick_set", EVERYWHERE,
+    static struct prudence_kick kick = {.size = sizeof kick, .function = kick_nobody};
+    return prudence_kick_set(memb, &kick) + prudence_kick_set(memb, NULL);)
+ROW("prudence_latent_fits", EVERYWHERE, return result_of(prudence_latent_fits(0));)
+ROW("prudence_malloc", EVERYWHERE, return free_and(prudence_malloc(10), 0);)
+ROW("prudence_manual_advance", EVERYWHERE, prudence_manual_advance(manual); return 0;)
+ROW("prudence_option_set", EVERYWHERE, return prudence_option_set("wait_max", "500ms");)
+ROW("prudence_qsbr_online prudence_qsbr_announce prudence_qsbr_offline", EVERYWHERE,
+    struct prudence_domain *other = prudence_domain_create("x", PRUDENCE_DOMAIN_QSBR, NULL);
+    prudence_qsbr_online(other); prudence_qsbr_announce(other); prudence_qsbr_quiescent(other);
+    prudence_qsbr_offline(other); return prudence_domain_destroy(other);)
+ROW("prudence_read_lock_first", EVERYWHERE, prudence_read_lock_first(); prudence_read_unlock();
+    return 0;)
+ROW("prudence_read_lock_held", EVERYWHERE, prudence_read_lock_held(); return 0;)
+ROW("prudence_realloc", EVERYWHERE,
+    return free_and(prudence_realloc(prudence_malloc(10), 10000), 0);)
+ROW("prudence_sizes_alloc prudence_sizes_create", EVERYWHERE, static struct prudence_sizes *sizes;
+    sizes = sizes ? sizes : prudence_sizes_create("sizes", NULL);
+    void *object = prudence_sizes_alloc(sizes, 5000); prudence_free(object);
+    return result_of(object != NULL);)
+ROW("prudence_sizes_destroy", FOR_READERS,
+    return prudence_sizes_destroy(prudence_sizes_create("sizes", NULL));)
+ROW("prudence_srcu_down_read prudence_srcu_up_read", EVERYWHERE,
+    prudence_srcu_up_read(srcu, prudence_srcu_down_read(srcu));
+    return 0;)
+ROW("prudence_srcu_read_lock prudence_srcu_read_unlock", EVERYWHERE,
+    prudence_srcu_read_unlock(srcu, prudence_srcu_read_lock(srcu));
+    return 0;)
+ROW("prudence_stall_hook_set", EVERYWHERE, prudence_stall_hook_set(NULL, NULL); return 0;)
+ROW("prudence_stats_sized", EVERYWHERE, struct prudence_stats stats; return prudence_stats(&stats);)
+ROW("prudence_stats_print", EVERYWHERE, static FILE *null;
+    null = null ? null : fopen("/dev/null", "w");
+    return prudence_stats_print(null, PRUDENCE_STATS_TEXT);)
+ROW("prudence_synchronize", OR_ABORTS, prudence_synchronize(); return 0;)
+ROW("prudence_synchronize_expedited", OR_ABORTS, prudence_synchronize_expedited(); return 0;)
+ROW("prudence_malloc_deletes", EVERYWHERE, return prudence_malloc_deletes() ? 1 : 0;)
+ROW("prudence_trim", EVERYWHERE, prudence_trim(); return 0;)
+ROW("prudence_usable_size", EVERYWHERE, void *object = prudence_malloc(10);
+    return free_and(object, result_of(prudence_usable_size(object) >= 10));)
+ROW("prudence_version", EVERYWHERE, return result_of(prudence_version() != NULL);)
 
-BODY(bindings, static void *place; void *value = &place; prudence_assign_pointer_at(&place, value);
-     return result_of(prudence_dereference_at(&place) == value &&
-                      prudence_sizeof("prudence_list") == 2 * prudence_alignof("prudence_list"));)
+ROW("prudence_dereference_at prudence_assign_pointer_at prudence_sizeof prudence_alignof",
+    EVERYWHERE, static void *place;
+    void *value = &place; prudence_assign_pointer_at(&place, value);
+    return result_of(prudence_dereference_at(&place) == value &&
+                     prudence_sizeof("prudence_list") == 2 * prudence_alignof("prudence_list"));)
 
 static struct urcu_atfork *no_handlers;
-BODY(urcu_after_fork_child, prudence_urcu_after_fork_child(NULL); return 0;)
-BODY(urcu_after_fork_parent, prudence_urcu_after_fork_parent(); return 0;)
-BODY(urcu_atfork, prudence_urcu_atfork_unregister(no_handlers); return 0;)
-BODY(urcu_before_fork, prudence_urcu_before_fork(); return 0;)
-BODY(urcu_barrier, prudence_urcu_barrier(NULL); return 0;)
-BODY(urcu_call, prudence_urcu_call(NULL, (struct rcu_head *)head_of_ours(), end_rcu_head);
-     return 0;)
-BODY(urcu_create, return result_of(prudence_urcu_create(NULL, 0, -1) != NULL);)
-BODY(urcu_create_all, return prudence_urcu_create_all(NULL, 0);)
-BODY(urcu_current, return result_of(prudence_urcu_current(NULL) != NULL);)
-BODY(urcu_default, return result_of(prudence_urcu_default(NULL) != NULL);)
-BODY(urcu_defer, prudence_urcu_defer(NULL, end_deferred, prudence_malloc(10)); return 0;)
-BODY(urcu_defer_barrier, prudence_urcu_defer_barrier(NULL); return 0;)
-BODY(urcu_free, prudence_urcu_free(prudence_urcu_create(NULL, 0, -1)); return 0;)
-BODY(urcu_free_all, prudence_urcu_free_all(NULL); return 0;)
-BODY(urcu_of_cpu, prudence_urcu_of_cpu(NULL, 0); return 0;)
-BODY(urcu_of_thread, prudence_urcu_of_thread(NULL); return 0;)
-BODY(urcu_qsbr, return result_of(prudence_urcu_qsbr() != NULL);)
-BODY(urcu_set_cpu, return prudence_urcu_set_cpu(NULL, 0, NULL);)
-BODY(urcu_set_thread, prudence_urcu_set_thread(NULL, NULL); return 0;)
-BODY(urcu_synchronize, prudence_urcu_synchronize(NULL); return 0;)
-BODY(urcu_thread, return result_of(prudence_urcu_thread(prudence_urcu_default(NULL)) != 0);)
+ROW("prudence_urcu_after_fork_child", EVERYWHERE, prudence_urcu_after_fork_child(NULL); return 0;)
+ROW("prudence_urcu_after_fork_parent", EVERYWHERE, prudence_urcu_after_fork_parent(); return 0;)
+ROW("prudence_urcu_atfork_register prudence_urcu_atfork_unregister", EVERYWHERE,
+    prudence_urcu_atfork_unregister(no_handlers);
+    return 0;)
+ROW("prudence_urcu_before_fork", EVERYWHERE, prudence_urcu_before_fork(); return 0;)
+ROW("prudence_urcu_barrier", URCU_CALLBACKS, prudence_urcu_barrier(NULL); return 0;)
+ROW("prudence_urcu_call", EVERYWHERE,
+    prudence_urcu_call(NULL, (struct rcu_head *)head_of_ours(), end_rcu_head);
+    return 0;)
+ROW("prudence_urcu_create", EVERYWHERE,
+    return result_of(prudence_urcu_create(NULL, 0, -1) != NULL);)
+ROW("prudence_urcu_create_all", EVERYWHERE, return prudence_urcu_create_all(NULL, 0);)
+ROW("prudence_urcu_current", EVERYWHERE, return result_of(prudence_urcu_current(NULL) != NULL);)
+ROW("prudence_urcu_default", EVERYWHERE, return result_of(prudence_urcu_default(NULL) != NULL);)
+ROW("prudence_urcu_defer", EVERYWHERE, prudence_urcu_defer(NULL, end_deferred, prudence_malloc(10));
+    return 0;)
+ROW("prudence_urcu_defer_barrier", URCU_CALLBACKS, prudence_urcu_defer_barrier(NULL); return 0;)
+ROW("prudence_urcu_free", URCU_CALLBACKS, prudence_urcu_free(prudence_urcu_create(NULL, 0, -1));
+    return 0;)
+ROW("prudence_urcu_free_all", URCU_CALLBACKS, prudence_urcu_free_all(NULL); return 0;)
+ROW("prudence_urcu_of_cpu", EVERYWHERE, prudence_urcu_of_cpu(NULL, 0); return 0;)
+ROW("prudence_urcu_of_thread", EVERYWHERE, prudence_urcu_of_thread(NULL); return 0;)
+ROW("prudence_urcu_qsbr", EVERYWHERE, return result_of(prudence_urcu_qsbr() != NULL);)
+ROW("prudence_urcu_set_cpu", EVERYWHERE, return prudence_urcu_set_cpu(NULL, 0, NULL);)
+ROW("prudence_urcu_set_thread", EVERYWHERE, prudence_urcu_set_thread(NULL, NULL); return 0;)
+ROW("prudence_urcu_synchronize", URCU_READERS, prudence_urcu_synchronize(NULL); return 0;)
+ROW("prudence_urcu_thread", EVERYWHERE,
+    return result_of(prudence_urcu_thread(prudence_urcu_default(NULL)) != 0);)
 
 /* Short-term memory: this test only checks that each call returns (tests/shortterm/ checks the
  * results). */
@@ -470,9 +535,15 @@ static void use_regions(void *object)
     scm_get_region_info(&info);
 }
 
-BODY(scm_clocks, return as_scm_thread(use_clocks);)
-BODY(scm_regions, return as_scm_thread(use_regions);)
-BODY(scm, return as_scm_thread(use_the_rest);)
+ROW("scm_clock_create scm_clock_create_realtime scm_clock_refresh scm_clock_tick scm_clock_destroy",
+    EVERYWHERE, return as_scm_thread(use_clocks);)
+ROW("scm_region_create scm_region_alloc scm_region_refresh scm_region_global_refresh "
+    "scm_region_clock_refresh scm_region_unregister scm_get_region_info_sized",
+    EVERYWHERE, return as_scm_thread(use_regions);)
+ROW("scm_malloc scm_register_thread scm_unregister_thread scm_refresh scm_tick scm_collect "
+    "scm_global_refresh scm_block_thread scm_resume_thread scm_global_tick scm_set_finalizer "
+    "scm_register_finalizer scm_get_mem_info_sized scm_free scm_realloc scm_calloc",
+    EVERYWHERE, return as_scm_thread(use_the_rest);)
 
 static bool any_node(const struct prudence_hash_node *node, const void *unused)
 {
@@ -702,20 +773,54 @@ static struct prudence_hash_values *used_hash_values(bool bytes)
     return table;
 }
 
-BODY(hash_values, return result_of(used_hash_values(false) && used_hash_values(true));)
-BODY(hash_values_destroy, return prudence_hash_values_destroy(used_hash_values(false), NULL, NULL);)
-BODY(map, return result_of(searched_map(false) && searched_map(true));)
-BODY(map_destroy, return prudence_map_destroy(used_map(false), NULL, NULL);)
-BODY(map_values, return result_of(used_values(false) && used_values(true));)
-BODY(map_values_destroy, return prudence_map_values_destroy(used_values(false), NULL, NULL);)
-BODY(hash, return result_of(used_hash() != NULL);)
-BODY(names, return use_names();)
-BODY(lockfree_hash, return use_lockfree_hash();)
-BODY(hash_destroy, return prudence_hash_destroy(used_hash(), NULL, NULL);)
-BODY(id_table, return result_of(used_ids() != NULL);)
-BODY(routes, return result_of(used_routes() != NULL);)
-BODY(routes_destroy, return prudence_routes_destroy(used_routes());)
-BODY(id_table_destroy, return prudence_id_table_destroy(used_ids(), NULL, NULL);)
+ROW("prudence_hash_values_create prudence_hash_values_add prudence_hash_values_add_bytes "
+    "prudence_hash_values_put prudence_hash_values_put_bytes prudence_hash_values_replace "
+    "prudence_hash_values_replace_bytes prudence_hash_values_erase "
+    "prudence_hash_values_erase_bytes prudence_hash_values_get prudence_hash_values_get_bytes "
+    "prudence_hash_values_first prudence_hash_values_next prudence_hash_values_count "
+    "prudence_hash_values_stats_sized",
+    EVERYWHERE, return result_of(used_hash_values(false) && used_hash_values(true));)
+ROW("prudence_hash_values_destroy", FOR_READERS,
+    return prudence_hash_values_destroy(used_hash_values(false), NULL, NULL);)
+ROW("prudence_map_create prudence_map_add prudence_map_put prudence_map_replace prudence_map_erase "
+    "prudence_map_erase_bytes prudence_map_remove prudence_map_lookup prudence_map_lookup_bytes "
+    "prudence_map_ceiling prudence_map_ceiling_bytes prudence_map_floor prudence_map_floor_bytes "
+    "prudence_map_after prudence_map_before prudence_map_lowest prudence_map_highest "
+    "prudence_map_first prudence_map_first_from prudence_map_first_from_bytes "
+    "prudence_map_next_slow prudence_map_count prudence_map_stats_sized",
+    EVERYWHERE, return result_of(searched_map(false) && searched_map(true));)
+ROW("prudence_map_destroy", FOR_READERS, return prudence_map_destroy(used_map(false), NULL, NULL);)
+ROW("prudence_map_values_create prudence_map_values_add prudence_map_values_add_bytes "
+    "prudence_map_values_put prudence_map_values_put_bytes prudence_map_values_replace "
+    "prudence_map_values_replace_bytes prudence_map_values_erase prudence_map_values_erase_bytes "
+    "prudence_map_values_count prudence_map_values_stats_sized",
+    EVERYWHERE, return result_of(used_values(false) && used_values(true));)
+ROW("prudence_map_values_destroy", FOR_READERS,
+    return prudence_map_values_destroy(used_values(false), NULL, NULL);)
+ROW("prudence_hash_create prudence_hash_add_duplicate prudence_hash_add prudence_hash_put "
+    "prudence_hash_replace prudence_hash_remove prudence_hash_resize prudence_hash_lookup_slow "
+    "prudence_hash_first prudence_hash_next prudence_hash_count prudence_hash_stats_sized "
+    "prudence_hash_draw_secret",
+    EVERYWHERE, return result_of(used_hash() != NULL);)
+ROW("prudence_hash_rename prudence_hash_rename_replace prudence_hash_exchange", EVERYWHERE,
+    return use_names();)
+ROW("prudence_lockfree_hash_create prudence_lockfree_hash_add_duplicate prudence_lockfree_hash_add "
+    "prudence_lockfree_hash_put prudence_lockfree_hash_replace prudence_lockfree_hash_remove "
+    "prudence_lockfree_hash_first prudence_lockfree_hash_next prudence_lockfree_hash_stats_sized "
+    "prudence_lockfree_hash_destroy",
+    EVERYWHERE, return use_lockfree_hash();)
+ROW("prudence_hash_destroy", FOR_READERS, return prudence_hash_destroy(used_hash(), NULL, NULL);)
+ROW("prudence_id_table_create prudence_id_table_add prudence_id_table_replace "
+    "prudence_id_table_erase prudence_id_table_first prudence_id_table_first_from "
+    "prudence_id_table_next prudence_id_table_count prudence_id_table_stats_sized",
+    EVERYWHERE, return result_of(used_ids() != NULL);)
+ROW("prudence_routes2_create prudence_routes_add prudence_routes_replace prudence_routes_erase "
+    "prudence_routes_get prudence_routes_first prudence_routes_next prudence_routes_count "
+    "prudence_routes_stats_sized",
+    EVERYWHERE, return result_of(used_routes() != NULL);)
+ROW("prudence_routes_destroy", FOR_READERS, return prudence_routes_destroy(used_routes());)
+ROW("prudence_id_table_destroy", FOR_READERS,
+    return prudence_id_table_destroy(used_ids(), NULL, NULL);)
 
 static struct prudence_counter *used_counter(void)
 {
@@ -776,222 +881,38 @@ static int swap_with_transfer(void)
     return prudence_swap_transfer(&handle, &objects[1], &old, transfer_nothing, NULL, NULL);
 }
 
-BODY(counter, return result_of(used_counter() != NULL);)
-BODY(ref, use_faulty_ref(); return 0;)
-BODY(log, prudence_log_destroy(used_log()); return 0;)
-BODY(log_flush, return flush_log();)
-BODY(swap_transfer, return swap_with_transfer();)
+ROW("prudence_counter_create prudence_counter_add prudence_counter_sum prudence_counter_destroy",
+    EVERYWHERE, return result_of(used_counter() != NULL);)
+ROW("prudence_ref_saturate_", EVERYWHERE, use_faulty_ref(); return 0;)
+ROW("prudence_log_create prudence_log_reserve prudence_log_dropped prudence_log_destroy",
+    EVERYWHERE, prudence_log_destroy(used_log());
+    return 0;)
+ROW("prudence_log_flush", FOR_READERS, return flush_log();)
+ROW("prudence_swap_transfer", FOR_READERS, return swap_with_transfer();)
 
-/* ---------------------------------------------------------------------------------- the table */
+/* -------------------------------------------------------------------- the table has them all */
 
-static const struct row {
-    const char *function;
-    int (*body)(void); /* NULL: there is nothing to call */
-    const char *results;
-    const char *further; /* other functions that the body calls */
-} rows[] = {
-    {"prudence_aligned_alloc", do_aligned_alloc, EVERYWHERE, ""},
-    {"prudence_aligned_realloc", do_aligned_realloc, EVERYWHERE, ""},
-    {"prudence_barrier", do_barrier, FOR_CALLBACKS, ""},
-    {"prudence_barrier_nested", do_barrier_nested, EVERYWHERE, ""},
-    {"prudence_cache_alloc", do_cache_alloc, EVERYWHERE, ""},
-    {"prudence_cache_alloc_block", do_cache_alloc_block, EVERYWHERE,
-     "prudence_cache_create_blocks"},
-    {"prudence_cache_alloc_bulk", do_cache_alloc_bulk, EVERYWHERE, ""},
-    {"prudence_cache_barrier", do_cache_barrier, WAITS_FOR_CODE, ""},
-    {"prudence_cache_barrier", do_cache_barrier_of_plain, FOR_READERS, ""},
-    {"prudence_cache_barrier_timed", do_cache_barrier_timed, WAITS_FOR_CODE, ""},
-    {"prudence_cache_create", do_cache_create, EVERYWHERE, ""},
-    {"prudence_cache_destroy", do_cache_destroy, WAITS_FOR_CODE, ""},
-    {"prudence_cache_destroy", do_cache_destroy_of_plain, FOR_READERS, ""},
-    {"prudence_cache_destroy_later", do_cache_destroy_later, EVERYWHERE, ""},
-    {"prudence_cache_free", do_cache_free, EVERYWHERE, ""},
-    {"prudence_cache_free_bulk", do_cache_free_bulk, EVERYWHERE, ""},
-    {"prudence_cache_free_deferred", do_cache_free_deferred, EVERYWHERE, ""},
-    {"prudence_cache_free_deferred_bulk", do_cache_free_deferred_bulk, EVERYWHERE, ""},
-    {"prudence_cache_replace", do_cache_replace, EVERYWHERE, ""},
-    {"prudence_cache_replace_bulk", do_cache_replace_bulk, EVERYWHERE, ""},
-    {"prudence_cache_shrink", do_cache_shrink, EVERYWHERE, ""},
-    {"prudence_cache_stats_sized", do_cache_stats, EVERYWHERE, ""},
-    {"prudence_call", do_call, EVERYWHERE, ""},
-    {"prudence_calloc", do_calloc, EVERYWHERE, ""},
-    {"prudence_check_reader", do_check_reader, EVERYWHERE, ""},
-    {"prudence_counter_create", do_counter, EVERYWHERE,
-     "prudence_counter_add prudence_counter_sum prudence_counter_destroy"},
-    {"prudence_dereference_at", do_bindings, EVERYWHERE,
-     "prudence_assign_pointer_at prudence_sizeof prudence_alignof"},
-    {"prudence_default_domain", do_default_domain, EVERYWHERE, ""},
-    {"prudence_domain_barrier", do_domain_barrier, FOR_CALLBACKS, ""},
-    {"prudence_domain_barrier_timed", do_domain_barrier_timed, FOR_CALLBACKS, ""},
-    {"prudence_domain_call", do_domain_call, EVERYWHERE, ""},
-    {"prudence_domain_call_around", do_domain_call_around, EVERYWHERE, ""},
-    {"prudence_domain_cond_synchronize", do_domain_cond_synchronize, SYNCHRONIZES, ""},
-    {"prudence_domain_cond_synchronize_expedited", do_domain_cond_synchronize_expedited,
-     SYNCHRONIZES, ""},
-    {"prudence_domain_create", do_domain_create, EVERYWHERE, ""},
-    {"prudence_domain_create_external", do_domain_create_external, EVERYWHERE, ""},
-    {"prudence_domain_create_set", do_domain_create_set, EVERYWHERE, ""},
-    {"prudence_domain_destroy", do_domain_destroy, EVERYWHERE, ""},
-    {"prudence_domain_free_deferred", do_domain_free_deferred, EVERYWHERE, ""},
-    {"prudence_domain_get_completed", do_domain_get_completed, EVERYWHERE, ""},
-    {"prudence_domain_get_state", do_domain_get_state, EVERYWHERE, ""},
-    {"prudence_domain_kind_of", do_domain_kind_of, EVERYWHERE, ""},
-    {"prudence_domain_may_wait", do_domain_may_wait, FOR_READERS, ""},
-    {"prudence_domain_poll_state", do_domain_poll_state, EVERYWHERE, ""},
-    {"prudence_domain_read_lock", do_domain_read_lock, EVERYWHERE, "prudence_domain_read_unlock"},
-    {"prudence_domain_read_lock_held", do_domain_read_lock_held, EVERYWHERE, ""},
-    {"prudence_domain_start_poll", do_domain_start_poll, EVERYWHERE, ""},
-    {"prudence_domain_start_poll_expedited", do_domain_start_poll_expedited, EVERYWHERE, ""},
-    {"prudence_domain_stats_sized", do_domain_stats, EVERYWHERE, ""},
-    {"prudence_domain_synchronize", do_domain_synchronize, SYNCHRONIZES, ""},
-    {"prudence_domain_synchronize_expedited", do_domain_synchronize_expedited, SYNCHRONIZES, ""},
-    {"prudence_dump", do_dump, EVERYWHERE, ""},
-    {"prudence_epoch_misuse", NULL, "", ""}, /* ends the process */
-    {"prudence_epoch_outlive", do_epoch_outlive, EVERYWHERE, ""},
-    {"prudence_epoch_record", do_epoch_record, EVERYWHERE, ""},
-    {"prudence_epoch_try_advance", do_epoch_try_advance, EVERYWHERE, ""},
-    {"prudence_free", do_free, EVERYWHERE, ""},
-    {"prudence_free_deferred", do_free_deferred, EVERYWHERE, ""},
-    {"prudence_free_sized", do_free_sized, EVERYWHERE, ""},
-    {"prudence_gp_cond_synchronize", do_gp_cond_synchronize, OR_ABORTS, ""},
-    {"prudence_gp_cond_synchronize_expedited", do_gp_cond_synchronize_expedited, OR_ABORTS, ""},
-    {"prudence_gp_get_completed", do_gp_get_completed, EVERYWHERE, ""},
-    {"prudence_gp_get_state", do_gp_get_state, EVERYWHERE, ""},
-    {"prudence_gp_poll_state", do_gp_poll_state, EVERYWHERE, ""},
-    {"prudence_gp_start_poll", do_gp_start_poll, EVERYWHERE, ""},
-    {"prudence_gp_start_poll_expedited", do_gp_start_poll_expedited, EVERYWHERE, ""},
-    {"prudence_heap_print", do_heap_print, NOT_IN_FORK, ""},
-    {"prudence_heap_walk_sized", do_heap_walk, NOT_IN_FORK, ""},
+/* Exported functions that no program calls by name. */
+static const char *const parts_of_others[] = {
     /* The slow paths of inlined functions: each is part of the function of that name. */
-    {"prudence_inline3_cache_alloc", NULL, "", ""},
-    {"prudence_inline3_cache_free", NULL, "", ""},
-    {"prudence_inline3_cache_free_deferred", NULL, "", ""},
-    {"prudence_inline3_cache_replace", NULL, "", ""},
-    {"prudence_inline3_stay_loaded", NULL, "", ""}, /* by constructors */
-    {"prudence_hash_create", do_hash, EVERYWHERE,
-     "prudence_hash_add_duplicate prudence_hash_add prudence_hash_put prudence_hash_replace "
-     "prudence_hash_remove prudence_hash_resize prudence_hash_lookup_slow prudence_hash_first "
-     "prudence_hash_next prudence_hash_count prudence_hash_stats_sized prudence_hash_draw_secret"},
-    {"prudence_hash_destroy", do_hash_destroy, FOR_READERS, ""},
-    {"prudence_hash_rename", do_names, EVERYWHERE,
-     "prudence_hash_rename_replace prudence_hash_exchange"},
-    {"prudence_hash_values_create", do_hash_values, EVERYWHERE,
-     "prudence_hash_values_add prudence_hash_values_add_bytes prudence_hash_values_put "
-     "prudence_hash_values_put_bytes prudence_hash_values_replace "
-     "prudence_hash_values_replace_bytes prudence_hash_values_erase "
-     "prudence_hash_values_erase_bytes prudence_hash_values_get prudence_hash_values_get_bytes "
-     "prudence_hash_values_first prudence_hash_values_next prudence_hash_values_count "
-     "prudence_hash_values_stats_sized"},
-    {"prudence_hash_values_destroy", do_hash_values_destroy, FOR_READERS, ""},
-    {"prudence_id_table_create", do_id_table, EVERYWHERE,
-     "prudence_id_table_add prudence_id_table_replace prudence_id_table_erase "
-     "prudence_id_table_first prudence_id_table_first_from prudence_id_table_next "
-     "prudence_id_table_count prudence_id_table_stats_sized"},
-    {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
-    {"prudence_hazard_acquire_slow", do_hazard, EVERYWHERE, ""},
-    {"prudence_hazard_acquire_movable_slow", NULL, "", ""}, /* the same for a movable slot */
-    {"prudence_hazard_acquire_row", do_hazard_row, EVERYWHERE, ""},
-    {"prudence_hazard_release_slow", NULL, "", ""}, /* part of prudence_hazard_release */
-    {"prudence_hazard_retire", do_hazard_retire, EVERYWHERE, "prudence_hazard_reclaim"},
-    {"prudence_hazards_self", NULL, "", ""},
-    {"prudence_kick_set", do_kick_set, EVERYWHERE, ""},
-    {"prudence_latent_fits", do_latent_fits, EVERYWHERE, ""},
-    {"prudence_log_create", do_log, EVERYWHERE,
-     "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},
-    {"prudence_log_flush", do_log_flush, FOR_READERS, ""},
-    {"prudence_malloc_deletes", do_malloc_deletes, EVERYWHERE, ""},
-    {"prudence_routes2_create", do_routes, EVERYWHERE,
-     "prudence_routes_add prudence_routes_replace prudence_routes_erase prudence_routes_get "
-     "prudence_routes_first prudence_routes_next prudence_routes_count "
-     "prudence_routes_stats_sized"},
-    {"prudence_routes_destroy", do_routes_destroy, FOR_READERS, ""},
-    {"prudence_lockfree_hash_create", do_lockfree_hash, EVERYWHERE,
-     "prudence_lockfree_hash_add_duplicate prudence_lockfree_hash_add "
-     "prudence_lockfree_hash_put prudence_lockfree_hash_replace "
-     "prudence_lockfree_hash_remove prudence_lockfree_hash_first prudence_lockfree_hash_next "
-     "prudence_lockfree_hash_stats_sized prudence_lockfree_hash_destroy"},
-    {"prudence_malloc", do_malloc, EVERYWHERE, ""},
-    {"prudence_map_create", do_map, EVERYWHERE,
-     "prudence_map_add prudence_map_put prudence_map_replace prudence_map_erase "
-     "prudence_map_erase_bytes prudence_map_remove prudence_map_lookup "
-     "prudence_map_lookup_bytes prudence_map_ceiling prudence_map_ceiling_bytes "
-     "prudence_map_floor prudence_map_floor_bytes prudence_map_after prudence_map_before "
-     "prudence_map_lowest prudence_map_highest prudence_map_first prudence_map_first_from "
-     "prudence_map_first_from_bytes prudence_map_next_slow prudence_map_count "
-     "prudence_map_stats_sized"},
-    {"prudence_map_destroy", do_map_destroy, FOR_READERS, ""},
-    {"prudence_map_values_create", do_map_values, EVERYWHERE,
-     "prudence_map_values_add prudence_map_values_add_bytes prudence_map_values_put "
-     "prudence_map_values_put_bytes prudence_map_values_replace prudence_map_values_replace_bytes "
-     "prudence_map_values_erase prudence_map_values_erase_bytes prudence_map_values_count "
-     "prudence_map_values_stats_sized"},
-    {"prudence_map_values_destroy", do_map_values_destroy, FOR_READERS, ""},
-    {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
-    {"prudence_next_cache_sized", do_next_cache, EVERYWHERE, ""},
-    {"prudence_next_domain_sized", do_next_domain, EVERYWHERE, ""},
-    {"prudence_next_reader_sized", do_next_reader, EVERYWHERE, ""},
-    {"prudence_option_set", do_option_set, EVERYWHERE, ""},
-    {"prudence_profile_dump", do_profile_dump, EVERYWHERE, ""},
-    {"prudence_ref_saturate_", do_ref, EVERYWHERE, ""},
-    {"prudence_swap_transfer", do_swap_transfer, FOR_READERS, ""},
-    {"prudence_qsbr_online", do_qsbr_online, EVERYWHERE,
-     "prudence_qsbr_announce prudence_qsbr_offline"},
-    {"prudence_qsbr_self", NULL, "", ""},
-    {"prudence_read_lock_first", do_read_lock_first, EVERYWHERE, ""},
-    {"prudence_read_lock_held", do_read_lock_held, EVERYWHERE, ""},
-    {"prudence_read_lock_too_deep", NULL, "", ""},     /* ends the process */
-    {"prudence_read_unlock_unbalanced", NULL, "", ""}, /* the same */
-    {"prudence_reader2_self", NULL, "", ""},
-    {"prudence_reader_wake", NULL, "", ""}, /* part of a first prudence_read_lock */
-    {"prudence_realloc", do_realloc, EVERYWHERE, ""},
-    {"prudence_sizes_alloc", do_sizes_alloc, EVERYWHERE, "prudence_sizes_create"},
-    {"prudence_sizes_destroy", do_sizes_destroy, FOR_READERS, ""},
-    {"prudence_slice_yield", NULL, "", ""}, /* part of a prudence_read_unlock */
-    {"prudence_srcu_down_read", do_srcu_down_read, EVERYWHERE, "prudence_srcu_up_read"},
-    {"prudence_srcu_read_lock", do_srcu_read_lock, EVERYWHERE, "prudence_srcu_read_unlock"},
-    {"prudence_stall_hook_set", do_stall_hook_set, EVERYWHERE, ""},
-    {"prudence_stats_sized", do_stats, EVERYWHERE, ""},
-    {"prudence_stats_print", do_stats_print, EVERYWHERE, ""},
-    {"prudence_synchronize", do_synchronize, OR_ABORTS, ""},
-    {"prudence_synchronize_expedited", do_synchronize_expedited, OR_ABORTS, ""},
-    {"prudence_trim", do_trim, EVERYWHERE, ""},
-    {"prudence_urcu_after_fork_child", do_urcu_after_fork_child, EVERYWHERE, ""},
-    {"prudence_urcu_after_fork_parent", do_urcu_after_fork_parent, EVERYWHERE, ""},
-    {"prudence_urcu_atfork_register", do_urcu_atfork, EVERYWHERE, ""},
-    {"prudence_urcu_atfork_unregister", do_urcu_atfork, EVERYWHERE, ""},
-    {"prudence_urcu_barrier", do_urcu_barrier, URCU_CALLBACKS, ""},
-    {"prudence_urcu_before_fork", do_urcu_before_fork, EVERYWHERE, ""},
-    {"prudence_urcu_call", do_urcu_call, EVERYWHERE, ""},
-    {"prudence_urcu_create", do_urcu_create, EVERYWHERE, ""},
-    {"prudence_urcu_create_all", do_urcu_create_all, EVERYWHERE, ""},
-    {"prudence_urcu_current", do_urcu_current, EVERYWHERE, ""},
-    {"prudence_urcu_default", do_urcu_default, EVERYWHERE, ""},
-    {"prudence_urcu_defer", do_urcu_defer, EVERYWHERE, ""},
-    {"prudence_urcu_defer_barrier", do_urcu_defer_barrier, URCU_CALLBACKS, ""},
-    {"prudence_urcu_free", do_urcu_free, URCU_CALLBACKS, ""},
-    {"prudence_urcu_free_all", do_urcu_free_all, URCU_CALLBACKS, ""},
-    {"prudence_urcu_of_cpu", do_urcu_of_cpu, EVERYWHERE, ""},
-    {"prudence_urcu_of_thread", do_urcu_of_thread, EVERYWHERE, ""},
-    {"prudence_urcu_qsbr", do_urcu_qsbr, EVERYWHERE, ""},
-    {"prudence_urcu_qsbr_self", NULL, "", ""},
-    {"prudence_urcu_set_cpu", do_urcu_set_cpu, EVERYWHERE, ""},
-    {"prudence_urcu_set_thread", do_urcu_set_thread, EVERYWHERE, ""},
-    {"prudence_urcu_synchronize", do_urcu_synchronize, URCU_READERS, ""},
-    {"prudence_urcu_thread", do_urcu_thread, EVERYWHERE, ""},
-    {"prudence_usable_size", do_usable_size, EVERYWHERE, ""},
-    {"prudence_version", do_version, EVERYWHERE, ""},
-    {"scm_clock_create", do_scm_clocks, EVERYWHERE,
-     "scm_clock_create_realtime scm_clock_refresh scm_clock_tick scm_clock_destroy"},
-    {"scm_region_create", do_scm_regions, EVERYWHERE,
-     "scm_region_alloc scm_region_refresh scm_region_global_refresh scm_region_clock_refresh "
-     "scm_region_unregister scm_get_region_info_sized"},
-    {"scm_malloc", do_scm, EVERYWHERE,
-     "scm_register_thread scm_unregister_thread scm_refresh scm_tick scm_collect "
-     "scm_global_refresh "
-     "scm_block_thread scm_resume_thread scm_global_tick scm_set_finalizer scm_register_finalizer "
-     "scm_get_mem_info_sized scm_free scm_realloc scm_calloc"},
+    "prudence_inline3_cache_alloc",
+    "prudence_inline3_cache_free",
+    "prudence_inline3_cache_free_deferred",
+    "prudence_inline3_cache_replace",
+    "prudence_hazard_acquire_movable_slow",
+    "prudence_hazard_release_slow",
+    "prudence_hazards_self",
+    "prudence_inline3_stay_loaded", /* of constructors */
+    "prudence_qsbr_self",
+    "prudence_reader2_self",
+    "prudence_reader_wake", /* of a first prudence_read_lock */
+    "prudence_slice_yield", /* of prudence_read_unlock */
+    "prudence_urcu_qsbr_self",
+    /* These end the process. */
+    "prudence_epoch_misuse",
+    "prudence_read_lock_too_deep",
+    "prudence_read_unlock_unbalanced",
 };
-#define ROWS (sizeof rows / sizeof rows[0])
 
 static bool has_word(const char *text, const char *word)
 {
@@ -1005,8 +926,11 @@ static bool has_word(const char *text, const char *word)
 
 static bool is_in_table(const char *function)
 {
+    for (size_t i = 0; i < sizeof parts_of_others / sizeof *parts_of_others; i++)
+        if (!strcmp(parts_of_others[i], function))
+            return true;
     for (size_t i = 0; i < ROWS; i++)
-        if (!strcmp(rows[i].function, function) || has_word(rows[i].further, function))
+        if (has_word(rows[i]->functions, function))
             return true;
     return false;
 }
@@ -1029,7 +953,7 @@ TEST(every_exported_function_is_in_the_table)
             fail_msg("%s is exported, but not in the table: say where it may be called", line);
     }
     fclose(file);
-    assert_true(found >= ROWS - 2);
+    assert_true(found >= ROWS);
 }
 
 /* -------------------------------------------------------------------------------- going there */
@@ -1184,7 +1108,8 @@ static void (*const go_there[PLACES])(void) = {in_lazy_destructor,
 
 static int run_row(const struct row *row, enum place place)
 {
-    if (row->body == do_cache_alloc || row->body == do_cache_alloc_bulk)
+    if (!strcmp(row->functions, "prudence_cache_alloc") ||
+        !strcmp(row->functions, "prudence_cache_alloc_bulk"))
         leave_some_undone();
     body = row->body;
     go_there[place]();
@@ -1202,18 +1127,18 @@ static int walk(void *argument)
     sem_init(&body_is_over, 0, 0);
     set_up_places();
     for (size_t i = 0; i < ROWS; i++) {
-        char expected = rows[i].body ? rows[i].results[place] : 'A';
+        char expected = rows[i]->results[place];
         int result;
 
         if (expected == 'A')
             continue;
         if (expected != '.' && expected != 'B')
             fprintf(stderr, "<%zu>\n", i);
-        result = run_row(&rows[i], place);
+        result = run_row(rows[i], place);
         if (expected != '.' && expected != 'B')
             fprintf(stderr, "</>\n");
         if (result != (expected == 'E' ? EDEADLK : expected == 'B' ? EBUSY : 0)) {
-            fprintf(stderr, "WRONG: %s in %s gave %d\n", rows[i].function, place_names[place],
+            fprintf(stderr, "WRONG: %s in %s gave %d\n", rows[i]->functions, place_names[place],
                     result);
             wrong = 1;
         }
@@ -1250,8 +1175,8 @@ static void check_report(const char *output, size_t row, enum place place)
     end = strstr(report, "</>");
     assert_non_null(end);
     *end = '\0';
-    if (!strstr(report, said_name(rows[row].function)) || !strstr(report, why))
-        fail_msg("%s: does not say why: %s", rows[row].function, report);
+    if (!strstr(report, said_name(rows[row]->functions)) || !strstr(report, why))
+        fail_msg("%s: does not say why: %s", rows[row]->functions, report);
     *end = '<';
 }
 
@@ -1266,7 +1191,7 @@ TEST(each_returns_with_its_result)
                         result.output);
         assert_child_result(&result);
         for (size_t i = 0; i < ROWS; i++)
-            if (rows[i].body && strchr("ER", rows[i].results[place]))
+            if (strchr("ER", rows[i]->results[place]))
                 check_report(result.output, i, place);
     }
 }
@@ -1295,18 +1220,18 @@ static void check_abort(const struct row *row, enum place place)
 
     child_run(run_one, &one, &result);
     if (!child_died(&result) || child_exited_with(&result, 42) ||
-        !child_said(&result, said_name(row->function)) ||
+        !child_said(&result, said_name(row->functions)) ||
         !child_said(&result, "the thread would wait for itself"))
-        fail_msg("%s in %s: status %#x: %s", row->function, place_names[place],
+        fail_msg("%s in %s: status %#x: %s", row->functions, place_names[place],
                  (unsigned)result.status, result.output);
 }
 
 TEST(what_cannot_refuse_aborts)
 {
     for (size_t i = 0; i < ROWS; i++)
-        for (enum place place = 0; rows[i].body && place < PLACES; place++)
-            if (rows[i].results[place] == 'A')
-                check_abort(&rows[i], place);
+        for (enum place place = 0; place < PLACES; place++)
+            if (rows[i]->results[place] == 'A')
+                check_abort(rows[i], place);
 }
 
 /* ------------------------------------------------------------------- what the table leaves out */

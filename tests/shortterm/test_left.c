@@ -36,12 +36,6 @@ static int act_many_by_clock(void *dates)
     return error;
 }
 
-/* Holds whichever threads allocated and freed their pages. */
-static void expect_no_descriptors(void)
-{
-    assert_int_equal(mem_info().overhead, scm_meta_bytes + expiry_counts_bytes());
-}
-
 static void all_is_inherited(int (*gives)(void *), unsigned threads, unsigned dates,
                              int (*tick)(void *))
 {

@@ -2,10 +2,14 @@
 /*
  * Random calls by threads that come and end, mostly two at a time, while others go on in every
  * order of ticks: objects and regions with dates by local clocks, global time, further clocks and
- * real time, across the epochs of stamps, against a model of when each date is over.
+ * real time, across the epochs of stamps, against a model of when each date is over. The model
+ * states the thesis' rules anew, in the plainest way.
  *
  *   - While the thread that gave a date lives, the model is exact: the object has not ended before
  *     all its dates are over, and with eager collection (or after scm_collect) it has ended then.
+ *     A date by real time is over at most two periods of its clock later, if all threads collect.
+ *   - Global time advances when the last active thread ticks, blocks or ends, and at no other call.
+ *   - The numbers of threads and of short-term objects are right after every call.
  *   - Dates of an ended thread may take longer, never less: their remaining units, counted
  *     over all threads' ticks of that kind.
  *   - A region is whole, and can be allocated from, while it has a date that is not over. It
@@ -28,15 +32,16 @@
 #else
 #define STEPS 30000
 #endif
-#define PERIOD 3 /* ms, of real-time clocks */
-#define MS     UINT64_C(1000000)
+#define PERIODS 9 /* ms, the longest of real-time clocks */
+#define MS      UINT64_C(1000000)
 
 enum kind { BY_LOCAL, BY_GLOBAL, BY_USER, BY_REAL, LEFT_LOCAL, LEFT_GLOBAL, KINDS = LEFT_LOCAL };
 
 struct date {
     enum kind kind;
     int seat;
-    uint64_t over; /* over when its clock's time exceeds this; BY_REAL: from this ns on */
+    uint64_t over; /* over when its clock's time exceeds this; BY_REAL: from this ns on, */
+    uint64_t late; /* or so many ns later */
 };
 
 struct dates {
@@ -66,6 +71,7 @@ struct model_region {
 struct seat {
     struct actor actor;
     bool taken, blocked, ticked;
+    unsigned period;              /* ms */
     uint64_t local, global, user; /* times; `global` is the thread's own */
     struct scm_clock *user_clock, *real_clock;
 };
@@ -73,13 +79,16 @@ struct seat {
 static struct seat seats[SEATS];
 static struct subject subjects[OBJECTS];
 static struct model_region regions[REGIONS];
-static uint64_t real_ns = UINT64_C(7000000000000), all_local, all_global;
-static uint64_t made, gone; /* numbers of objects in bursts */
+static uint64_t real_ns = UINT64_C(7000000000000), all_local, all_global, model_global;
+static uint64_t made, gone;                            /* numbers of objects in bursts */
+static uint64_t ended, regions_made, collected_before; /* numbers of other objects and regions */
 static bool lazy;
+static bool soon; /* all dates are over soon, so many objects share a page of descriptors */
 
 /* Call that a seat's thread is to make. */
 static struct call {
     enum {
+        REGISTER,
         TICKS,
         GLOBAL_TICK,
         USER_TICK,
@@ -170,7 +179,7 @@ static int act_clock_destroy(struct seat *seat)
 static int act_clocks(struct seat *seat)
 {
     seat->user_clock = scm_clock_create();
-    seat->real_clock = scm_clock_create_realtime(PERIOD);
+    seat->real_clock = scm_clock_create_realtime(seat->period);
     return !seat->user_clock || !seat->real_clock;
 }
 
@@ -188,6 +197,8 @@ static int act_call(void *argument)
     struct seat *seat = argument;
 
     switch (call.what) {
+    case REGISTER:
+        return scm_register_thread();
     case TICKS:
         return act_ticks(call.number);
     case GLOBAL_TICK:
@@ -255,13 +266,23 @@ static bool all_are_over(const struct dates *dates)
     return true;
 }
 
-/* Returns whether all dates are from live threads, and none by real time, which is only read now
- * and then. */
-static bool all_are_exact(const struct dates *dates)
+/* How sure it is that objects whose dates are over have ended. */
+enum collected {
+    NOT_COLLECTED,
+    BY_EACH_CALL, /* not where a date is by real time, which is only read now and then */
+    BY_ALL_THREADS,
+};
+
+/* Returns whether all dates are from live threads, and surely over. */
+static bool all_are_exact(const struct dates *dates, enum collected collected)
 {
-    for (unsigned i = 0; i < dates->count; i++)
-        if (dates->date[i].kind >= BY_REAL)
+    for (unsigned i = 0; i < dates->count; i++) {
+        const struct date *date = &dates->date[i];
+
+        if (date->seat < 0 || (date->kind == BY_REAL &&
+                               (collected != BY_ALL_THREADS || real_ns < date->over + date->late)))
             return false;
+    }
     return true;
 }
 
@@ -271,7 +292,8 @@ static struct date date_of(unsigned seat, enum kind kind, unsigned units)
     const uint64_t now[] = {seats[seat].local, seats[seat].global + 2, seats[seat].user};
 
     return (struct date){kind, (int)seat,
-                         kind == BY_REAL ? real_ns + units * MS : now[kind] + units};
+                         kind == BY_REAL ? real_ns + units * MS : now[kind] + units,
+                         2 * seats[seat].period * MS};
 }
 
 /* The seat's thread ends: its dates keep their remaining units. */
@@ -284,11 +306,11 @@ static void dates_leave(struct dates *dates, int seat)
             continue;
         date->seat = -1;
         if (date->kind == BY_LOCAL)
-            *date = (struct date){LEFT_LOCAL, -1, all_local + date->over - seats[seat].local};
+            *date = (struct date){LEFT_LOCAL, -1, all_local + date->over - seats[seat].local, 0};
         else if (date->kind == BY_USER)
-            *date = (struct date){LEFT_LOCAL, -1, all_local + date->over - seats[seat].user};
+            *date = (struct date){LEFT_LOCAL, -1, all_local + date->over - seats[seat].user, 0};
         else if (date->kind == BY_GLOBAL)
-            *date = (struct date){LEFT_GLOBAL, -1, all_global + date->over - seats[seat].global};
+            *date = (struct date){LEFT_GLOBAL, -1, all_global + date->over - seats[seat].global, 0};
     }
 }
 
@@ -303,8 +325,10 @@ static void forget_what_is_over(struct dates *dates)
     dates->count = kept;
 }
 
-static void check_objects(bool collected)
+static void check_objects(enum collected collected)
 {
+    uint64_t alive = made - gone;
+
     for (unsigned i = 0; i < OBJECTS; i++) {
         struct subject *subject = &subjects[i];
 
@@ -313,10 +337,20 @@ static void check_objects(bool collected)
         if (has_ended(subject->object)) {
             assert_true(all_are_over(&subject->dates));
             subject->object = NULL;
-        } else if (collected && all_are_over(&subject->dates)) {
-            assert_false(all_are_exact(&subject->dates));
+            continue;
         }
+        alive++;
+        if (collected && all_are_over(&subject->dates))
+            assert_false(all_are_exact(&subject->dates, collected));
     }
+    ended += end_count;
+    end_count = 0;
+    /* regions with dates count as well */
+    assert_in_range(mem_info().num_short_term, alive, alive + region_info().regions);
+    assert_true(mem_info().num_dates >= alive);
+    assert_true(mem_info().num_expired <= mem_info().num_dates);
+    assert_in_range(mem_info().num_collected - collected_before, ended + gone,
+                    ended + gone + regions_made);
 }
 
 static void check_regions(void)
@@ -332,11 +366,21 @@ static void check_regions(void)
     }
 }
 
-static void check(bool collected)
+static void check_threads(void)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < SEATS; i++)
+        count += seats[i].taken;
+    assert_int_equal(mem_info().threads, count);
+    assert_int_equal(global_time(), model_global);
+}
+
+static void check(enum collected collected)
 {
     check_objects(collected);
-    end_count = 0;
     check_regions();
+    check_threads();
 }
 
 /* -------------------------------------------------------------------------------- global time */
@@ -360,6 +404,7 @@ static void phase_ends_if_all_have_ticked(void)
     for (unsigned i = 0; i < SEATS; i++)
         if (takes_part(i) && !seats[i].ticked)
             return;
+    model_global++;
     for (unsigned i = 0; i < SEATS; i++)
         seats[i].ticked = false;
 }
@@ -375,10 +420,10 @@ static void seat_begins(unsigned number)
         return;
     memset(seat, 0, sizeof *seat);
     actor_start(&seat->actor);
-    assert_int_equal(does(&seat->actor, act_register, NULL), 0);
     seat->taken = true;
     seat->ticked = others;
-    call.what = CLOCKS;
+    seat->period = 1 + below(PERIODS);
+    call.what = CLOCKS; /* which registers the thread */
     seat_must(number);
 }
 
@@ -498,7 +543,7 @@ static void user_tick(unsigned number)
 
 static unsigned any_units(void)
 {
-    return below(below(4) ? 12 : 400);
+    return below(soon ? 3 : below(4) ? 12 : 400);
 }
 
 static void refresh(unsigned number)
@@ -506,9 +551,10 @@ static void refresh(unsigned number)
     struct subject *subject = &subjects[below(OBJECTS)];
 
     if (subject->object && all_are_over(&subject->dates))
-        return; /* the object may end at any time */
-    if (!subject->object) {
-        subject->object = object_new();
+        return;             /* the object may end at any time */
+    if (!subject->object) { /* allocated so that no object ends without a comparison */
+        subject->object = prudence_malloc(48);
+        assert_int_equal(scm_set_finalizer(subject->object, witness()), 0);
         subject->dates.count = 0;
     }
     forget_what_is_over(&subject->dates);
@@ -537,7 +583,7 @@ static void clock_is_destroyed(struct dates *dates, int seat)
 {
     for (unsigned i = 0; i < dates->count; i++)
         if (dates->date[i].kind == BY_USER && dates->date[i].seat == seat)
-            dates->date[i] = (struct date){LEFT_LOCAL, -1, 0};
+            dates->date[i] = (struct date){LEFT_LOCAL, -1, 0, 0};
 }
 
 static void clock_destroy(unsigned number)
@@ -555,6 +601,7 @@ static void clock_destroy(unsigned number)
 static void region_new(unsigned number, struct model_region *region)
 {
     memset(region, 0, sizeof *region);
+    regions_made++;
     call.what = REGION_NEW;
     seat_must(number);
     region->region = call.region;
@@ -655,7 +702,7 @@ static void all_collect(void)
         seat_resumes(i);
         seat_must(i);
     }
-    check(true);
+    check(BY_ALL_THREADS);
 }
 
 static void step(void)
@@ -684,13 +731,16 @@ static void step(void)
         global_tick(number);
     } else if (what < 96) {
         user_tick(number);
-    } else if (what < 99) {
+    } else if (what < 98) {
         burst(number);
+    } else if (what < 99) {
+        call.what = REGISTER; /* it is, so nothing happens */
+        seat_must(number);
     } else {
         clock_destroy(number);
     }
-    check(!lazy);
-    if (lazy && below(60) == 0)
+    check(lazy ? NOT_COLLECTED : BY_EACH_CALL);
+    if (below(60) == 0)
         all_collect();
 }
 
@@ -708,13 +758,13 @@ static void drain(void)
         global_tick(0);
         user_tick(0);
         real_ns += 2 * MS;
-        check(false);
+        check(NOT_COLLECTED);
         if (i == 100) /* regions that got no date end with their owner */
             regions_leave(0);
     }
     call.what = COLLECT;
     seat_must(0);
-    check(false);
+    check(NOT_COLLECTED);
     seat_ends(0);
     for (unsigned i = 0; i < OBJECTS; i++)
         assert_null(subjects[i].object);
@@ -723,6 +773,7 @@ static void drain(void)
     assert_int_equal(mem_info().num_short_term, 0);
     assert_int_equal(region_info().regions, 0);
     assert_ptr_equal(scm_orphans.next, &scm_orphans);
+    expect_no_descriptors();
 }
 
 static void run(bool lazily, unsigned seed)
@@ -731,10 +782,13 @@ static void run(bool lazily, unsigned seed)
     srand(seed + (unsigned)test_seed(0) * 1000);
     collection(lazy ? "lazy" : "eager");
     scm_real_time = injected_time;
+    collected_before = mem_info().num_collected;
+    made = gone = ended = regions_made = 0;
     memset(subjects, 0, sizeof subjects);
     memset(regions, 0, sizeof regions);
     for (unsigned i = 0; i < SEATS; i += 2)
         seat_begins(i);
+    model_global = global_time();
     for (unsigned i = 0; i < STEPS; i++)
         step();
     drain();
@@ -759,6 +813,10 @@ TEST(with_few_owners, fresh)
     scm_owners = 4;
     run(false, 5);
     run(true, 6);
+    soon = true;
+    run(false, 7);
+    run(true, 8);
+    soon = false;
     scm_owners = STAMP_OWNERS;
 }
 

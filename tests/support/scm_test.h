@@ -78,6 +78,12 @@ static inline struct scm_region_info region_info(void)
     return info;
 }
 
+/* Holds whichever threads allocated and freed their pages. */
+static inline void expect_no_descriptors(void)
+{
+    assert_int_equal(mem_info().overhead, scm_meta_bytes + expiry_counts_bytes());
+}
+
 /* Registers this thread if necessary, and ticks. */
 static inline void ticks(unsigned count)
 {

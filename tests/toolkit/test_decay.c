@@ -10,7 +10,6 @@
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/decay.h"
-#include "slab/reclaim/decay_visit.h"
 #include "slab/reclaim/limit.h"
 #include "slab/transfer_batch.h"
 #include "support/pages.h"
@@ -45,7 +44,7 @@ static void rounds(unsigned count)
         before = decay_rounds();
         for (unsigned visit = 0; decay_rounds() == before; visit++) {
             assert_true(visit < 10000);
-            decay_part();
+            decay_visit();
         }
         decay_drive();
         os_pages_decay();
@@ -428,7 +427,7 @@ TEST(a_visit_is_bounded, begin, end)
     ended = decay_rounds();
     now += DECAY;
     for (; decay_rounds() == ended; visits++)
-        decay_part();
+        decay_visit();
     assert_true(visits >= 5);
     for (unsigned i = 0; i < 20; i++)
         destroy_empty(caches[i]);
@@ -440,7 +439,7 @@ TEST(a_visit_is_bounded, begin, end)
     rounds(1);
     now += 2 * DECAY;
     for (before = slabs_of(large); before; before = slabs_of(large)) {
-        decay_part();
+        decay_visit();
         assert_true(before - slabs_of(large) <= 10 * NODE_SLABS_A_VISIT);
         now += DECAY;
     }

@@ -12,7 +12,7 @@
 #include "slab/node.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/budget.h"
-#include "slab/reclaim/ceiling.h"
+#include "slab/reclaim/decay.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 
@@ -33,14 +33,14 @@ static void set_decay(uint64_t time)
 
 /* The environment may name latent_limit and latent_ceiling in either order. They are compared when
  * all of it was read. */
-static bool limit_is_possible(uint64_t value)
+static bool limit_is_possible_now(uint64_t value)
 {
-    return !options_environment_is_read || ceiling_allows_limit(value);
+    return !options_environment_is_read || limit_is_possible(value);
 }
 
 static bool ceiling_is_possible_now(uint64_t value)
 {
-    return !options_environment_is_read || ceiling_is_possible(value);
+    return !options_environment_is_read || limit_ceiling_is_possible(value);
 }
 
 static void set_huge_pages(uint64_t wanted)
@@ -58,7 +58,7 @@ static bool preflush_wanted = true;
 /* Pre-flush needs the helper. */
 static void apply_preflush(void)
 {
-    store_relaxed(&preflush_enabled, preflush_helper && preflush_wanted);
+    store_relaxed(&preflush_enabled, decay_helper && preflush_wanted);
 }
 
 static void set_background(uint64_t choice)
@@ -68,7 +68,7 @@ static void set_background(uint64_t choice)
             os_report("option 'background': there is no helper with sandbox=1");
         return;
     }
-    store_relaxed(&preflush_helper, choice == BACKGROUND_ALWAYS);
+    store_relaxed(&decay_helper, choice == BACKGROUND_ALWAYS);
     apply_preflush();
     background_set(choice == BACKGROUND_IDLE);
 }
@@ -98,9 +98,9 @@ static void apply_membarrier(void)
 const struct option core_options[] = {
     {ROW_BYTES("limit", OPTION_LIMIT), .set = os_pages_set_limit},
     {ROW_BYTES("latent_limit", "bytes (K, M, G), at most latent_ceiling if that is set; 0: none"),
-     .set = limit_set_by_user, .possible = limit_is_possible},
-    {ROW_BYTES("latent_ceiling", "bytes (K, M, G), at least latent_limit"), .set = ceiling_set,
-     .possible = ceiling_is_possible_now},
+     .set = limit_set_by_user, .possible = limit_is_possible_now},
+    {ROW_BYTES("latent_ceiling", "bytes (K, M, G), at least latent_limit"),
+     .set = limit_set_ceiling, .possible = ceiling_is_possible_now},
     {ROW_BYTES("cache_per_cpu", OPTION_BYTES), .word = &slab_cache_per_cpu},
     {ROW_BYTES("cache_total", OPTION_BYTES), .word = &slab_cache_total},
     {ROW_TIME("wait_max", "a time (us, ms, s)"), .word = &slab_wait_max},

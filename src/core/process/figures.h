@@ -56,7 +56,7 @@
     OTHER(doubles_passed_over)                                                                     \
     OTHER(latent_ceiling)                                                                          \
     OTHER(latent_limit_in_force)                                                                   \
-    COUNT(latent_rises, ceiling_rises,                                                             \
+    COUNT(latent_rises, limit_rises,                                                               \
           "Times that the limit in force rose because a reader waited for a CPU.")                 \
     OTHER(bytes_named)
 

@@ -26,7 +26,7 @@
 #include "process/spelling.h"
 #include "report.h"
 #include "slab/all_caches.h"
-#include "slab/reclaim/ceiling.h"
+#include "slab/reclaim/limit.h"
 
 bool options_environment_is_read READ_MOSTLY = false;
 
@@ -279,7 +279,7 @@ void options_read_environment(void)
         text += length + (text[length] == ',');
     }
     options_environment_is_read = true;
-    if (!ceiling_check())
+    if (!limit_check_ceiling())
         os_report(
             "option 'latent_ceiling': the value is below latent_limit, so latent_limit is the "
             "ceiling");

@@ -25,6 +25,7 @@
 #include "process.h"
 #include "slab/all_caches.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/decay.h"
 #include "slab/reclaim/drain.h"
 
 static enum sandbox sandbox_wanted = SANDBOX_AUTO; /* under the lock of the options */
@@ -49,7 +50,7 @@ static void become_few(enum os_calls calls)
 static void end_helpers(void)
 {
     background_set(false);
-    store_relaxed(&preflush_helper, false);
+    store_relaxed(&decay_helper, false);
     store_relaxed(&preflush_enabled, false);
 }
 
@@ -99,13 +100,13 @@ bool sandbox_is_wanted(void)
 void sandbox_start(void)
 {
     sandbox_started = true;
-    if (sandbox_wanted == SANDBOX_ALWAYS && load_relaxed(&preflush_helper))
+    if (sandbox_wanted == SANDBOX_ALWAYS && load_relaxed(&decay_helper))
         os_report("option 'background': there is no helper with sandbox=1");
     if (sandbox_wanted == SANDBOX_ALWAYS) {
         end_helpers();
         become_few(OS_CALLS_FEW);
     } else if (sandbox_wanted == SANDBOX_AUTO && process_has_our_malloc &&
-               !load_relaxed(&preflush_helper)) {
+               !load_relaxed(&decay_helper)) {
         become_few(OS_CALLS_PLAIN);
     } else {
         posix_calls_set(OS_CALLS_ALL);

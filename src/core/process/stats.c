@@ -16,7 +16,6 @@
 #include "slab/all_caches.h"
 #include "slab/double_free.h"
 #include "slab/reclaim/budget.h"
-#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "slab/stats.h"
@@ -104,8 +103,8 @@ static void stats_add_counts(struct prudence_stats *total)
     total->bytes_named = limit_named();
     total->limit = os_pages_limit();
     total->latent_limit = load_relaxed(&slab_latent_limit);
-    total->latent_ceiling = ceiling_most();
-    total->latent_limit_in_force = ceiling_in_force();
+    total->latent_ceiling = limit_ceiling();
+    total->latent_limit_in_force = limit_in_force();
     total->cache_per_cpu = load_relaxed(&slab_cache_per_cpu);
     total->cache_total = load_relaxed(&slab_cache_total);
     total->call_bytes = stats_bytes_called(&prudence_default);

@@ -24,7 +24,6 @@
 #include "slab/preflush.h"
 #include "slab/reclaim/budget_share.h"
 #include "slab/reclaim/decay.h"
-#include "slab/reclaim/decay_early.h"
 
 /* Policy: how large are a cache's slabs, and how many objects may it keep? */
 #define SLAB_OBJECTS_MIN 8 /* objects; the last of as many does not give way to colors */
@@ -566,7 +565,6 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     os_lock_take(&slab_caches_lock);
     all_caches_wait_for_visitors(cache);
     decay_forget(cache);
-    decay_early_forget(cache);
     if (OS_BUDGET_IS_SHARED)
         budget_share_forget(cache);
     cpu_cache_claim_all(cache, &empty);

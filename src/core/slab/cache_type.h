@@ -126,7 +126,7 @@ struct cache_body {
     uint64_t slabs_now, slabs_peak; /* atomic, like the counters below */
     CACHE_COUNTERS(COUNTER_FIELD)
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and returned */
-    /* Hints of decay_early.c; atomic. Bytes of free slabs that it has taken and that were not
+    /* Hints of decay.c; atomic. Bytes of free slabs that it has taken and that were not
      * regretted, and how much it had taken of all caches then. */
     uint64_t early_taken, early_at;
     uint64_t grow_avoided_at;    /* ns; atomic */

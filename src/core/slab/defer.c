@@ -18,8 +18,7 @@
 #include "slab/object_cache.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/budget_share.h"
-#include "slab/reclaim/ceiling.h"
-#include "slab/reclaim/decay_visit.h"
+#include "slab/reclaim/decay.h"
 #include "slab/reclaim/abandoned.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/poll_objects.h"
@@ -248,7 +247,7 @@ void defer_in_cache(struct slab *slab, void *object)
     while (unlikely(!defer_try(&deferral)))
         deferral.past_limit = !throttle_make_room(cache, bytes, &throttle);
     if (unlikely(deferral.past_limit) && !limit_fits(0, false))
-        gp_overrun("latent_limit", limit_used(), ceiling_in_force());
+        gp_overrun("latent_limit", limit_used(), limit_in_force());
     if (unlikely(deferral.twice)) {
         misuse_describe_double(slab, object, true, "deferred free");
         os_misuse();

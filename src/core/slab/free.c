@@ -10,7 +10,7 @@
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
-#include "slab/reclaim/decay_visit.h"
+#include "slab/reclaim/decay.h"
 #include "slab/reclaim/abandoned.h"
 #include "slab/slow_path.h"
 

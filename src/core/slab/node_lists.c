@@ -57,8 +57,7 @@ void node_lists_note_free(struct slab_node *node, size_t slab_bytes, size_t unno
     if (likely((size_t)(bytes < 0 ? -bytes : bytes) <= unnoted))
         return;
     add_relaxed(&noted.free_bytes, bytes);
-    store_relaxed(&node->free_noted,
-                  node->free_slabs); /* decay_early.c reads it without the lock */
+    store_relaxed(&node->free_noted, node->free_slabs); /* decay.c reads it without the lock */
 }
 
 /* ---------------------------------------------------------------------------------------- lists */

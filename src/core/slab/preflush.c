@@ -180,8 +180,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
  */
 #define BEING_SERVED ((uintptr_t)1)
 
-bool preflush_helper READ_MOSTLY = false;  /* a helper exists, or will; the option background */
-bool preflush_enabled READ_MOSTLY = false; /* ... and it pre-flushes; the option preflush */
+bool preflush_enabled READ_MOSTLY = false; /* a helper pre-flushes; the option preflush */
 static uintptr_t *boxes READ_MOSTLY = NULL;
 static uint32_t paused; /* number of forks and walks under way */
 
@@ -284,7 +283,7 @@ bool preflush_work(void)
  * thread. */
 COLD void preflush_start_helper(void)
 {
-    if (load_relaxed(&preflush_helper))
+    if (load_relaxed(&decay_helper))
         os_idle_start(preflush_work);
 }
 

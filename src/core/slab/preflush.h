@@ -8,7 +8,7 @@
 struct cpu_cache;
 struct prudence_cache;
 
-extern bool preflush_helper, preflush_enabled;
+extern bool preflush_enabled;
 bool preflush_start(void);
 void preflush_stop(void);
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu);

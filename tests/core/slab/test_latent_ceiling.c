@@ -9,7 +9,6 @@
 
 #include "os/posix/posix.h"
 
-#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "support/gp_reader.h"
@@ -51,7 +50,7 @@ static void begin(uint64_t ceiling)
     set("latent_limit", 0, 0);
     set("latent_ceiling", ceiling, 0);
     set("latent_limit", LIMIT, 0);
-    ceiling_fall();
+    limit_fall();
     reader = (struct held_reader){.domain = NULL};
     cache = fixed_cache(OBJECT, 0, NULL);
     allocate_all(cache, objects, MOST + MORE);
@@ -270,7 +269,7 @@ TEST(holds_beside_a_reader_that_is_blocked)
 {
     say(true, false, 0);
     holds_at_the_limit(CEILING);
-    assert_non_null(strstr(ceiling_why(), "sleeps"));
+    assert_non_null(strstr(limit_why(), "sleeps"));
 }
 
 TEST(holds_beside_a_reader_that_has_a_cpu)
@@ -283,7 +282,7 @@ TEST(holds_where_the_system_does_not_tell)
 {
     say(false, true, 0);
     holds_at_the_limit(LIMIT);
-    assert_non_null(strstr(ceiling_why(), "does not say"));
+    assert_non_null(strstr(limit_why(), "does not say"));
 }
 
 /* The blocking thread wants a CPU, but has had one for long since it was first seen there. */

@@ -14,7 +14,6 @@
 #include "slab/transfer_batch.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
-#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
@@ -330,23 +329,23 @@ static void reserves_and_raises(void *unused)
 {
     (void)unused;
     for (unsigned i = 0; i < 5; i++) {
-        if (!limit_reserve(0, SHARE) && ceiling_follow(GP_READER_LACKS_CPU))
+        if (!limit_reserve(0, SHARE) && limit_follow(GP_READER_LACKS_CPU))
             explore_note();
-        explore_assert(ceiling_in_force() <= CEILING);
+        explore_assert(limit_in_force() <= CEILING);
     }
 }
 
 static void lowers(void *unused)
 {
     (void)unused;
-    ceiling_set(LOWER);
-    explore_assert(ceiling_in_force() <= LOWER);
+    limit_set_ceiling(LOWER);
+    explore_assert(limit_in_force() <= LOWER);
 }
 
 static void falls(void *unused)
 {
     (void)unused;
-    ceiling_follow(GP_READER_STAYS);
+    limit_follow(GP_READER_STAYS);
 }
 
 static void start_with_a_ceiling(void)
@@ -356,7 +355,7 @@ static void start_with_a_ceiling(void)
     gp_start();
     explore_assert(slab_start());
     limit_change(LIMIT);
-    ceiling_set(CEILING);
+    limit_set_ceiling(CEILING);
 }
 
 static void rise_beside_a_lower_ceiling(void)
@@ -377,7 +376,7 @@ static void rise_beside_a_fall(void)
 static void bytes_are_below_the_ceiling(void)
 {
     explore_assert(limit_used_peak() <= CEILING);
-    explore_assert(ceiling_in_force() <= CEILING);
+    explore_assert(limit_in_force() <= CEILING);
 }
 
 const struct explore_case slab_cases[] = {

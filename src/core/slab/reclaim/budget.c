@@ -27,7 +27,6 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
-#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 
 /* Policy: how many objects may a CPU keep? */

@@ -23,6 +23,7 @@
 
 #include "os/os.h"
 #include "slab/all_caches.h"
+#include "slab/cache_type.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/hollow.h"
@@ -30,14 +31,20 @@
 #include "slab/reclaim/wait.h"
 
 /* Policy: how much does a visit of decay do? */
-/* Limits of a visit by a thread that has other things to do: caches, and moves of a batch of
- * objects or slabs. */
 #define VISIT_CACHES 4 /* caches; in a visit by a thread that has other things to do */
 #define VISIT_MOVES  8 /* moves; of a batch of objects or slabs, in such a visit */
 #define WORTH_BYTES  ((uint64_t)1 << 20) /* bytes; kept, to make idle threads work for decay */
 #define GROWN_BYTES  ((uint64_t)4 << 20) /* bytes; of new slabs, which begin an early round */
 
-bool decay_enabled READ_MOSTLY; /* constant after start */
+/* Policy: when do free slabs serve other sizes? */
+#define KEEP_LEAST  ((uint64_t)1 << 20) /* bytes; stay, because a remade slab costs a microsecond */
+#define KEEP_MOST   ((uint64_t)4 << 20) /* bytes; stay at most, after regrets */
+#define EARLY_BYTES ((size_t)1 << 20)   /* bytes; taken at a time, so that a visit is worth it */
+#define EARLY_WORTH ((size_t)256 << 10) /* bytes; a cache that has less is skipped */
+#define EARLY_LOOKS 64                  /* caches; most that one search reads */
+
+bool decay_enabled READ_MOSTLY;        /* constant after start */
+bool decay_helper READ_MOSTLY = false; /* a helper exists, or will; the option background */
 
 static uint32_t decaying;     /* a thread works on the round; compare-and-swap */
 static uint64_t next_at;      /* ns; earliest begin of the next round. Atomic, like the next */
@@ -49,6 +56,8 @@ static uint64_t cached;       /* bytes that the last round found in object cache
 
 /* The cache whose turn it is; under slab_caches_lock. */
 static struct list *turn;
+/* The cache that early decay reads next, or NULL for the first; under slab_caches_lock. */
+static struct list *early_turn;
 
 /* Progress of the turn. Belongs to the thread at work or, if the cache is destroyed, to the
  * destroying thread, which has waited for the former. */
@@ -87,6 +96,8 @@ void decay_forget(struct prudence_cache *cache)
         turn = turn->next;
         place = (struct decay_place){.done = false};
     }
+    if (early_turn == &cache->link)
+        early_turn = NULL;
 }
 
 /* Runs in a forked child, in which no thread works on the round. */
@@ -158,11 +169,6 @@ static bool is_time(void)
 static bool round_is_due(void)
 {
     return load_relaxed(&under_way) || load_relaxed(&grown) >= GROWN_BYTES || is_time();
-}
-
-void decay_note_growth(size_t bytes)
-{
-    add_relaxed(&grown, bytes);
 }
 
 static void round_begin(void)
@@ -295,7 +301,12 @@ void decay_pass_end(struct decay_pass *pass)
     pass->cache = NULL;
 }
 
-/* -------------------------------------------------------------------------------------- threads */
+/* --------------------------------------------------------------------------------------- visits */
+
+/*
+ * Threads on a slow path do some work now and then for the whole process. They do part of a round,
+ * let pages decay, drive grace periods that no other thread asks for, and wake the idle helper.
+ */
 
 /*
  * Drives grace periods once a round, for latent objects whose grace period no other thread may ask
@@ -308,9 +319,136 @@ void decay_drive(void)
         wait_drive_all();
 }
 
-/* Called by threads on a slow path. Calls no foreign function. */
-void decay_part(void)
+/* Called from paths that run often, with no lock of this layer held, because kept memory must age
+ * even if no thread takes or frees any. Calls no foreign function. */
+void decay_visit(void)
 {
+    bool pages_decay;
+
     if (decay_enabled)
         decay_some(VISIT_CACHES, VISIT_MOVES);
+    pages_decay = os_pages_decay();
+    if (unlikely(load_relaxed(&decay_helper)) && (pages_decay || decay_is_worth_it()))
+        os_idle_kick();
+}
+
+/* Does the same when nothing at all is held, so that foreign functions may be called. Also acts on
+ * what is asked from outside. */
+void decay_visit_and_drive(void)
+{
+    decay_visit();
+    decay_drive();
+    os_act_if_asked();
+}
+
+/*
+ * Counts an operation that found the CPU's caches owned by another thread, and goes to the node.
+ * Returns whether the thread works for decay now, as after other slow paths. If the owner has
+ * lost its CPU, all operations on that CPU go this way until the owner is back, and a visit
+ * each time would be a fifth of their cost.
+ */
+bool decay_visit_count_bypass(struct prudence_cache *cache)
+{
+    return add_relaxed(&cache->body->busy_bypasses, 1) % BYPASSES_A_VISIT == 0;
+}
+
+/* ---------------------------------------------------------------------------------------- early */
+
+/*
+ * The free slabs of a cache are available to all (ADR 169).
+ *
+ * A node keeps the free slabs that were in use within the last one or two windows of decay, because
+ * it will want them again. When another slab cache grows in that time, some of them go to the page
+ * source first, whatever that has. Only there they serve every size, join free pages next to them
+ * to longer runs, and no longer count as used (working_set.c). Otherwise a program that builds up
+ * objects of one kind, ends them, and builds up another kind would have both in memory.
+ *
+ * `keep` bytes stay, because a slab that is remade costs about a microsecond. They are few, since
+ * free slabs of many kinds are seldom wanted again before they would go. A regret is growth of a
+ * cache whose slabs were taken a moment ago, so that KEEP_MOST bytes would have held them. Caches
+ * that take turns are such a case. Each byte of regret is kept from then on, up to KEEP_MOST; other
+ * growth takes a quarter of its bytes back.
+ */
+
+/* Free bytes of the process that are not touched, and the bytes that were ever taken. Atomic. The
+ * first is a hint: one of two changes at the same time may be lost. */
+static uint64_t keep = KEEP_LEAST, taken_ever;
+
+/* Returns whether a cache seems to have free slabs, without the node's lock. Slabs of a window
+ * stay, because their pages serve no other cache. */
+static bool has_free_slabs(const struct prudence_cache *cache, unsigned node)
+{
+    return !load_relaxed(&cache->body->window) &&
+           load_relaxed(&cache->body->nodes[node].free_noted) * cache->body->slab_bytes >=
+               EARLY_WORTH;
+}
+
+/* Returns, held, a cache with free slabs on the node, or NULL if none was found or the list is in
+ * use. */
+static struct prudence_cache *hold_one_with_free_slabs(unsigned node)
+{
+    struct prudence_cache *found = NULL;
+
+    if (!os_lock_try(&slab_caches_lock))
+        return NULL;
+    for (unsigned looks = 0; !found && looks < EARLY_LOOKS; looks++) {
+        struct list *item =
+            early_turn && early_turn != &slab_caches ? early_turn : slab_caches.next;
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (item == &slab_caches)
+            break; /* the list is empty */
+        if (has_free_slabs(cache, node))
+            found = cache;
+        else
+            early_turn = item->next;
+    }
+    if (found)
+        cache_hold(found);
+    os_lock_release(&slab_caches_lock);
+    return found;
+}
+
+/* Adapts `keep` to the growth of a cache. */
+static void weigh_regret(struct cache_body *body, size_t bytes)
+{
+    uint64_t kept = load_relaxed(&keep), taken = load_relaxed(&body->early_taken);
+    uint64_t now = load_relaxed(&taken_ever);
+
+    if (taken && now - load_relaxed(&body->early_at) <= KEEP_MOST) {
+        store_relaxed(&body->early_taken, taken - min_u64(taken, bytes));
+        store_relaxed(&body->early_at, now); /* what this growth takes from others does not count */
+        store_relaxed(&keep, min_u64(kept + bytes, KEEP_MOST));
+    } else {
+        store_relaxed(&keep, kept - min_u64(kept - KEEP_LEAST, bytes / 4));
+    }
+}
+
+static void take_free_slabs(struct prudence_cache *cache, unsigned node)
+{
+    size_t bytes = node_shrink_until(&cache->body->nodes[node], 0, EARLY_BYTES);
+
+    store_relaxed(&cache->body->early_at, add_relaxed(&taken_ever, bytes) + bytes);
+    add_relaxed(&cache->body->early_taken, bytes);
+}
+
+/* Called before the cache gets a slab of `bytes` on the node. Free slabs of another cache decay at
+ * once if there are many. */
+void decay_early(struct prudence_cache *cache, unsigned node, size_t bytes)
+{
+    struct prudence_cache *other;
+
+    if (!decay_enabled)
+        return;
+    add_relaxed(&grown, bytes);
+    weigh_regret(cache->body, bytes);
+    if (likely(node_lists_free_bytes() <= load_relaxed(&keep)))
+        return;
+    os_hands_full();
+    other = hold_one_with_free_slabs(node);
+    if (other) {
+        take_free_slabs(other, node);
+        cache_let_go(other);
+    }
+    os_hands_empty();
 }

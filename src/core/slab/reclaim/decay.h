@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Decay takes back memory that has been unused for long. */
+/* Decay takes back memory that has been unused for long, or that another cache wants. */
 #ifndef SLAB_RECLAIM_DECAY_H
 #define SLAB_RECLAIM_DECAY_H
 
@@ -8,16 +8,21 @@
 
 struct prudence_cache;
 
-extern bool decay_enabled;
+/* Policy: how often does a thread visit for decay? */
+#define BYPASSES_A_VISIT 16 /* tries; that bypass a busy CPU, for one visit */
+
+extern bool decay_enabled, decay_helper;
 uint64_t decay_kept(void);
 bool decay_is_worth_it(void);
 uint64_t decay_rounds(void);
 void decay_forget(struct prudence_cache *cache);
 void decay_fork_child(void);
 bool decay_some(unsigned caches, unsigned moves);
-void decay_part(void);
 void decay_drive(void);
-void decay_note_growth(size_t bytes);
+void decay_visit(void);
+void decay_visit_and_drive(void);
+bool decay_visit_count_bypass(struct prudence_cache *cache);
+void decay_early(struct prudence_cache *cache, unsigned node, size_t bytes);
 /* State of a check of a CPU's caches. Begins as {.place.cpu = CPU} when decay_is_wanted_on() says
  * so. */
 struct decay_pass {

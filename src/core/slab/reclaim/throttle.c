@@ -13,7 +13,6 @@
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
-#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
@@ -118,7 +117,7 @@ static bool drain_for_room(struct prudence_cache *cache, size_t bytes, struct th
 /* Has the limit in force follow the blocking readers. Returns whether there is room then. */
 static bool rise_for_room(size_t bytes)
 {
-    return ceiling_may_rise() && ceiling_follow(wait_reader_state()) && limit_fits(bytes, false);
+    return limit_may_rise() && limit_follow(wait_reader_state()) && limit_fits(bytes, false);
 }
 
 static void wake_all(void)
@@ -279,5 +278,5 @@ bool throttle_growth(struct prudence_cache *cache, os_alloc_flags flags)
 void throttle_fork_child(void)
 {
     throttle_looking = looking_everywhere = sleepers = 0;
-    ceiling_fall();
+    limit_fall();
 }

@@ -22,7 +22,7 @@ struct wait_counts wait_counts;
 
 /* Visits all domains that caches name, some at a time, held against destruction. Stops and returns
  * false when `visit` returns false. */
-static bool for_all_domains(bool (*visit)(struct prudence_domain *domain))
+static bool for_all_domains(bool (*visit)(struct prudence_domain *domain, void *mine), void *mine)
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];
     uint64_t after = 0;
@@ -32,15 +32,16 @@ static bool for_all_domains(bool (*visit)(struct prudence_domain *domain))
     do {
         count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
         for (unsigned i = 0; i < count; i++) {
-            go_on = go_on && visit(domains[i]);
+            go_on = go_on && visit(domains[i], mine);
             gp_domain_leave(domains[i]);
         }
     } while (go_on && count == DOMAINS_AT_ONCE);
     return go_on;
 }
 
-static bool drive_domain(struct prudence_domain *domain)
+static bool drive_domain(struct prudence_domain *domain, void *unused)
 {
+    (void)unused;
     gp_request(domain, gp_snapshot(domain));
     gp_drive(domain);
     return true;
@@ -50,7 +51,7 @@ static bool drive_domain(struct prudence_domain *domain)
  * limit. This may call foreign functions (gp_drive), so nothing is held. */
 void wait_drive_all(void)
 {
-    for_all_domains(drive_domain);
+    for_all_domains(drive_domain, NULL);
 }
 
 /* Returns whether a wait may begin now. */
@@ -59,37 +60,47 @@ bool wait_is_allowed(void)
     return wait_is_worth_it() && gp_may_wait();
 }
 
+static bool is_worth_waiting(struct prudence_domain *domain, void *unused)
+{
+    (void)unused;
+    return gp_worth_waiting(domain);
+}
+
 /* Returns whether a wait that has begun may go on, because no thread has waited without success
  * since. */
 bool wait_is_worth_it(void)
 {
-    return for_all_domains(gp_worth_waiting);
+    return for_all_domains(is_worth_waiting, NULL);
+}
+
+static bool note_worst(struct prudence_domain *domain, void *worst)
+{
+    enum gp_reader_state state = gp_state_of_reader(domain), *most = worst;
+
+    *most = state > *most ? state : *most;
+    return true;
 }
 
 /* Returns how the blocking readers fare: of all domains, the answer that speaks most against
  * letting more wait, because garbage of any domain may fill the limit. */
 enum gp_reader_state wait_reader_state(void)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    enum gp_reader_state worst = GP_READER_NONE, state;
-    uint64_t after = 0;
-    unsigned count;
+    enum gp_reader_state worst = GP_READER_NONE;
 
-    do {
-        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
-        for (unsigned i = 0; i < count; i++) {
-            state = gp_state_of_reader(domains[i]);
-            worst = state > worst ? state : worst;
-            gp_domain_leave(domains[i]);
-        }
-    } while (count == DOMAINS_AT_ONCE);
+    for_all_domains(note_worst, &worst);
     return worst;
 }
 
-static bool note_expired_in(struct prudence_domain *domain)
+static bool note_expired_in(struct prudence_domain *domain, void *unused)
 {
+    (void)unused;
     gp_note_expired(domain);
     return true;
+}
+
+static bool readers_leave(struct prudence_domain *domain, void *began)
+{
+    return !gp_outstays(domain, *(uint64_t *)began, load_relaxed(&slab_wait_max));
 }
 
 /*
@@ -101,19 +112,7 @@ static bool note_expired_in(struct prudence_domain *domain)
  */
 static bool a_section_stays(uint64_t began)
 {
-    struct prudence_domain *domains[DOMAINS_AT_ONCE];
-    uint64_t after = 0, max = load_relaxed(&slab_wait_max);
-    bool stays = false;
-    unsigned count;
-
-    do {
-        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
-        for (unsigned i = 0; i < count; i++) {
-            stays = stays || gp_outstays(domains[i], began, max);
-            gp_domain_leave(domains[i]);
-        }
-    } while (!stays && count == DOMAINS_AT_ONCE);
-    return stays;
+    return !for_all_domains(readers_leave, &began);
 }
 
 /* Returns whether a wait that began at `began` must end. */
@@ -132,7 +131,7 @@ bool wait_give_up(uint64_t began)
 
     add_relaxed(&wait_counts.expiries, 1);
     if (stays)
-        for_all_domains(note_expired_in);
+        for_all_domains(note_expired_in, NULL);
     return stays;
 }
 

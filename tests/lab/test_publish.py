@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""lab/run/publish with parts that are made up: runs that count are kept for their sources and machine, and reach the pages."""
+
+import contextlib
+import io
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "lab"))
+from measure import command, keep, publish  # noqa: E402 (the path comes first)
+
+PAGE = "# Results\n\n## Measured together\n\nWords.\n\n| part |\n|---|\n\n## After\n"
+MEASURES = ("sh", "-c", "echo x >>runs && mkdir -p {report}/summary && echo a,b >{report}/summary/pairs.csv")
+PARTS = (publish.Part("pairs", 10, (MEASURES,), (("summary", "bench"),)), publish.Part("counted", 10, (("true",),), counts=True),
+         publish.Part("long", 200, (("true",),)))
+
+
+class Publish(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        for name in ("src", "include", "docs/results/data/bench"):
+            (self.root / name).mkdir(parents=True)
+        self.put("docs/results.md", PAGE)
+        self.put("include/a.h", "")
+        self.put("build/CMakeCache.txt", "")
+        self.git("init", "-q")
+        self.commit("src/a.c", "1")
+        self.busy = 0.0
+        for where, name, value in ((publish, "ROOT", self.root), (command, "ROOT", self.root), (publish, "PARTS", PARTS),
+                                   (keep, "others_between", lambda *_: self.busy)):
+            patched = unittest.mock.patch.object(where, name, value)
+            patched.start()
+            self.addCleanup(patched.stop)
+
+    def put(self, name, text):
+        place = self.root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+    def git(self, *words):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x", *words], check=True, cwd=self.root)
+
+    def commit(self, name, text):
+        self.put(name, text)
+        self.git("add", "-A")
+        self.git("commit", "-qm", text)
+
+    def run_it(self, *words):
+        """(status, output)"""
+        out = io.StringIO()
+        real = subprocess.run
+
+        def without_a_build(words, **given):
+            return None if words[0] == "cmake" else real(words, **given)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), unittest.mock.patch.object(subprocess, "run", without_a_build):
+            try:
+                status = publish.main(words, self.root / "build")
+            except SystemExit as ended:
+                status = ended.code
+        return status, out.getvalue()
+
+    def runs(self):
+        place = self.root / "runs"
+        return len(place.read_text().split()) if place.exists() else 0
+
+    def test_parts_are_kept_for_the_sources_that_they_measured(self):
+        self.assertEqual(self.run_it("--part", "pairs")[0], 0)
+        self.assertEqual(self.run_it("--part", "pairs")[0], 0)
+        self.assertEqual(self.runs(), 1)
+        self.commit("docs/results/a.csv", "a table")
+        self.run_it("--part", "pairs")
+        self.assertEqual(self.runs(), 1)
+        self.commit("src/a.c", "2")
+        self.run_it("--part", "pairs")
+        self.assertEqual(self.runs(), 2)
+        with unittest.mock.patch("os.cpu_count", lambda: 99):
+            self.run_it("--part", "pairs")
+        self.assertEqual(self.runs(), 3)
+
+    def test_sources_that_no_commit_has_are_refused(self):
+        self.put("src/a.c", "changed")
+        status, said = self.run_it()
+        self.assertEqual((status, self.runs()), (2, 0))
+        self.assertIn("not committed: M src/a.c", said)
+
+    def test_a_part_beside_other_programs_does_not_count(self):
+        self.busy = 0.5
+        status, said = self.run_it("--part", "pairs,counted")
+        self.assertEqual(status, 1)
+        self.assertIn("other programs used 0.50 CPUs", said)
+        self.assertIn("missing: pairs\n", said)
+        self.assertEqual(self.run_it("--part", "pairs", "--others", "1")[0], 0)
+
+    def test_a_command_that_fails_is_named(self):
+        with unittest.mock.patch.object(publish, "PARTS", (publish.Part("pairs", 1, (("sh", "-c", "echo why; exit 3"),)),)):
+            status, said = self.run_it()
+        self.assertEqual(status, 1)
+        self.assertIn("exit 3: status 3\nwhy", said)
+
+    def test_no_part_begins_that_would_not_end_in_time(self):
+        _, said = self.run_it("--hours", "0.2")
+        self.assertIn("missing: counted, long", said)
+        _, said = self.run_it("--list")
+        self.assertRegex(said, r"pairs +10 minutes   measured on 2")
+        self.assertRegex(said, r"long +200 minutes   missing")
+
+    def test_tables_and_conditions_reach_the_pages(self):
+        docs = self.root / "docs"
+        status, said = self.run_it("--into", str(docs))
+        self.assertEqual(status, 0, said)
+        self.assertEqual((docs / "results/data/bench/pairs.csv").read_text(), "a,b\n")
+        page = (docs / "results.md").read_text()
+        self.assertRegex(page, r"Words\.\n\n\| part \| date .*\n\|[-|]+\n\| pairs \| 2.*\n\| counted \| 2.*\n\n## After\n")
+        self.assertEqual(len((docs / "results/data/published.csv").read_text().splitlines()), 3)
+        self.put("docs/results.md", "no table")
+        status, said = self.run_it("--into", str(docs))
+        self.assertEqual(status, 2)
+        self.assertIn("has 0 tables under 'Measured together'", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 5
 """prudence-profile: of a program whose profile is known, each view names the right calls with about the right figures; google-pprof, jeprof,
-and if they are here pprof and inferno-flamegraph open the files written for them; files that are no profile are refused by name."""
+flamegraph.pl, and if they are here pprof, inferno-flamegraph and speedscope open the files written for them; files that are no profile are refused by name."""
 
+import base64
 import contextlib
 import gzip
 import io
@@ -31,7 +32,8 @@ except ImportError as error:
 PROFILE = BUILD / "bin/prudence-profile"
 MB = 1 << 20
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
-INFERNO = "inferno@0.12.8"
+INFERNO, SPEEDSCOPE = "inferno@0.12.8", "speedscope@1.25.0"
+FLAMEGRAPH = Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")  # that of FlameGraph, which Debian has in libdevel-nytprof-perl
 
 
 class Profile(Tools):
@@ -126,16 +128,26 @@ class Profile(Tools):
         self.assertEqual(latent, ["routes"])
 
     def test_pprof_opens_it(self):
+        """It shows the names that are in the file: those of inlined functions, too, and also where the program is not."""
         if not shutil.which("go"):
             self.skipTest("there is no go")
         out = self.folder / "opened.pb.gz"
-        self.run_tool(self.during, "-o", out)
-        for kind, function in (("inuse_space", "leaks_some"), ("alloc_space", "uses_much"), ("latent_space", "storms")):
-            # The first time go builds pprof.
-            done = subprocess.run(["go", "tool", "pprof", "-top", f"-sample_index={kind}", out], text=True, capture_output=True,
-                                  timeout=10 * PATIENCE, check=True, env=os.environ | {name: str(self.folder) for name in ("HOME", "PPROF_TMPDIR")})
-            first = next(line for line in done.stdout.splitlines() if "%" in line and "Showing" not in line and "flat%" not in line)
-            self.assertTrue(first.endswith(f" {function}"), done.stdout)
+        away = self.program.with_name("away")
+        for words, kind, function, size, program in (((self.during,), "inuse_space", "leaks_one", 62.5 * MB, self.program),
+                                                     ((self.during,), "alloc_space", "uses_much", 256 * MB, self.program),
+                                                     ((self.during,), "latent_space", "storms", 10 * MB, away),
+                                                     (("--since", self.during, self.second), "inuse_space", "leaks_one", 31.25 * MB, away)):
+            with self.subTest(kind, program=program.name):
+                self.run_tool(*words, "-o", out)
+                self.program.rename(program)
+                try:
+                    # The first time go builds pprof.
+                    shown = self.run_reader("go", "tool", "pprof", "-top", "-unit=B", f"-sample_index={kind}", out, timeout=10 * PATIENCE)
+                finally:
+                    program.rename(self.program)
+                first, = re.findall(r"(?m)^ +flat .*\n *(\d+)B +\S+ +\S+ +\d+B +\S+ +(\w+)(?: \(inline\))?$", shown)
+                self.assertEqual(first[1], function, shown)
+                self.assert_about(int(first[0]), size)
 
     def output(self, form, *words):
         out = self.folder / "out"
@@ -170,6 +182,24 @@ class Profile(Tools):
         self.assertEqual(self.folded(self.hostile(cache='"c"\nages\ncalls\nallocates 1 7 1 7 1 "d"', calls="1000 1001", path="/a")),
                          {"(unknown)": 100, "/a+0x100;/a+0xff": 7})
 
+    def assert_draws(self, *command):
+        """A program that draws folded stacks gives each function its bytes."""
+        for words, functions in (((self.during,), ("leaks_some", "leaks_one", "refills")), ((self.during, "--view=latent"), ("storms",)),
+                                 (("--since", self.during, self.second), ("leaks_more", "leaks_one"))):
+            found = self.folded(*words)
+            drawn = self.run_reader(*command, "--minwidth=0", "--countname=bytes", self.folder / "out")
+            titles = {name: int(size.replace(",", "")) for name, size in re.findall(r"<title>(\S+) \(([0-9,]+) bytes, ", drawn)}
+            self.assertEqual(titles["all"], sum(found.values()))
+            for function in functions:
+                self.assertEqual(titles[function], sum(found[one] for one in found if f";{function};" in f"{one};"))
+
+    def test_flamegraph_opens_folded_stacks(self):
+        if not FLAMEGRAPH.exists():
+            if os.environ.get("CI"):
+                self.fail("there is no flamegraph.pl (tools/setup installs it)")
+            self.skipTest("there is no flamegraph.pl (Debian: libdevel-nytprof-perl)")
+        self.assert_draws("perl", FLAMEGRAPH)
+
     @unittest.skipUnless(DEEP, "make test-long runs this")
     def test_inferno_opens_folded_stacks(self):
         if not shutil.which("cargo"):
@@ -178,17 +208,45 @@ class Profile(Tools):
                               text=True, capture_output=True, check=False)
         if done.returncode:
             self.skipTest(f"inferno cannot be installed: {done.stderr[-300:]}")
-        for words, functions in (((self.during,), ("leaks_some", "leaks_one", "refills")), ((self.during, "--view=latent"), ("storms",)),
-                                 (("--since", self.during, self.second), ("leaks_more", "leaks_one"))):
-            found = self.folded(*words)
-            drawn = self.run_reader(self.folder / "bin/inferno-flamegraph", "--minwidth=0", "--countname=bytes", self.folder / "out")
-            titles = {name: int(size.replace(",", "")) for name, size in re.findall(r"<title>(\S+) \(([0-9,]+) bytes, ", drawn)}
-            self.assertEqual(titles["all"], sum(found.values()))
-            for function in functions:
-                self.assertEqual(titles[function], sum(found[one] for one in found if f";{function};" in f"{one};"))
+        self.assert_draws(self.folder / "bin/inferno-flamegraph")
 
-    def run_reader(self, *words):
-        return subprocess.run(words, text=True, capture_output=True, timeout=PATIENCE, check=True, cwd=self.folder,
+    def speedscope(self):
+        """The page of speedscope."""
+        for program in "npm", "chromium":
+            if not shutil.which(program):
+                self.skipTest(f"there is no {program} (Debian has it by this name)")
+        folder = self.folder / "speedscope"
+        done = subprocess.run(["npm", "install", "--silent", "--no-audit", "--ignore-scripts", "--prefix", folder, SPEEDSCOPE], text=True,
+                              capture_output=True, check=False)
+        if done.returncode:
+            self.skipTest(f"speedscope cannot be installed: {done.stderr[-300:]}")
+        return folder / "node_modules/speedscope/dist/release/index.html"
+
+    def shown_by_speedscope(self, page):
+        """{function: its bytes with those that it called}. speedscope's own command opens a browser by the same file and address."""
+        given = self.folder / "given.js"
+        given.write_text(f"speedscope.loadFileFromBase64('out', '{base64.b64encode((self.folder / 'out').read_bytes()).decode()}')")
+        shown = self.run_reader("chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/chromium",
+                                "--window-size=1200,2000", "--virtual-time-budget=10000", "--dump-dom",
+                                f"{page.as_uri()}#localProfilePath={given}&view=sandwich")
+        rows = re.findall(r"<td[^>]*>([0-9,.]+)( [KMG]?B)? \([^<]*<div.*?</span>([^<]*)</td>", shown.partition("</thead>")[2])
+        units = {"": 1, " B": 1, " KB": 1 << 10, " MB": 1 << 20, " GB": 1 << 30}
+        return {name: float(size.replace(",", "")) * units[unit] for size, unit, name in rows}
+
+    @unittest.skipUnless(DEEP, "make test-long runs this")
+    def test_speedscope_opens_folded_stacks_and_pprof(self):
+        page = self.speedscope()
+        for form, words, function, size in (("folded", (self.during,), "leaks_one", 62.5 * MB), ("folded", (self.during, "--view=latent"), "storms", 10 * MB),
+                                            ("folded", ("--since", self.during, self.second), "leaks_more", 31.25 * MB),
+                                            ("pprof", (self.during,), "leaks_some", 62.5 * MB)):
+            with self.subTest(form, function=function):
+                self.run_tool(*words, "--format", form, "-o", self.folder / "out")
+                self.assert_about(self.shown_by_speedscope(page)[function], size)
+        self.run_tool("--since", self.during, self.second, "-o", self.folder / "out")
+        self.assertEqual(self.shown_by_speedscope(page), {})  # it refuses figures below zero, of calls that hold less than before
+
+    def run_reader(self, *words, timeout=PATIENCE):
+        return subprocess.run(words, text=True, capture_output=True, timeout=timeout, check=True, cwd=self.folder,
                               env=os.environ | {name: str(self.folder) for name in ("HOME", "PPROF_TMPDIR", "JEPROF_TMPDIR")}).stdout
 
     def heap_readers(self):

@@ -56,9 +56,9 @@ class Modules:
         address."""
         mapping = profile.mapping_of(call - 1)
         if not mapping:
-            return [Frame(f"{call - 1:#x}", "")]
+            return [Frame(f"{call - 1:#x}", "", named=False)]
         offset = call - 1 - mapping.start + mapping.offset
         module = self.module(mapping.path)
         address = module.elf.address_of(offset) if module.elf else None
         found = [] if address is None else module.frames(address)
-        return found or [Frame(f"{mapping.path}+{offset:#x}", "")]
+        return found or [Frame(f"{mapping.path}+{offset:#x}", "", named=False)]

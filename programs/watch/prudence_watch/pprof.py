@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A profile as pprof reads it: a protocol buffer, compressed by gzip. The messages are described here by number, name and
-type of their fields (https://github.com/google/pprof, proto/profile.proto), and written by python3-protobuf."""
+type of their fields (https://github.com/google/pprof, proto/profile.proto), and written by python3-protobuf. Functions and lines are in the
+file, because most readers other than pprof do not look for them in programs."""
 
 import gzip
 
@@ -9,10 +10,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from .bounds import TIME
 from .modules import Modules
 
-INT, UNSIGNED, TEXT, MESSAGE = (descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
-                                descriptor_pb2.FieldDescriptorProto.TYPE_UINT64,
-                                descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
-                                descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE)
+INT, UNSIGNED, BOOL, TEXT, MESSAGE = (descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
+                                      descriptor_pb2.FieldDescriptorProto.TYPE_UINT64,
+                                      descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
+                                      descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
+                                      descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE)
 PACKAGE = "perftools.profiles"
 # The fields that are written: number, name, type (or the message's name), and whether there may be many.
 MESSAGES = {
@@ -21,12 +23,15 @@ MESSAGES = {
     "Sample": [(1, "location_id", UNSIGNED, True), (2, "value", INT, True), (3, "label", "Label", True)],
     "Mapping": [(1, "id", UNSIGNED, False), (2, "memory_start", UNSIGNED, False),
                 (3, "memory_limit", UNSIGNED, False), (4, "file_offset", UNSIGNED, False),
-                (5, "filename", INT, False), (6, "build_id", INT, False)],
-    "Location": [(1, "id", UNSIGNED, False), (2, "mapping_id", UNSIGNED, False), (3, "address", UNSIGNED, False)],
+                (5, "filename", INT, False), (6, "build_id", INT, False), (7, "has_functions", BOOL, False),
+                (8, "has_filenames", BOOL, False), (9, "has_line_numbers", BOOL, False), (10, "has_inline_frames", BOOL, False)],
+    "Line": [(1, "function_id", UNSIGNED, False), (2, "line", INT, False)],
+    "Location": [(1, "id", UNSIGNED, False), (2, "mapping_id", UNSIGNED, False), (3, "address", UNSIGNED, False), (4, "line", "Line", True)],
+    "Function": [(1, "id", UNSIGNED, False), (2, "name", INT, False), (3, "system_name", INT, False), (4, "filename", INT, False)],
     "Profile": [(1, "sample_type", "ValueType", True), (2, "sample", "Sample", True), (3, "mapping", "Mapping", True),
-                (4, "location", "Location", True), (6, "string_table", TEXT, True), (9, "time_nanos", INT, False),
-                (11, "period_type", "ValueType", False), (12, "period", INT, False), (13, "comment", INT, True),
-                (14, "default_sample_type", INT, False)],
+                (4, "location", "Location", True), (5, "function", "Function", True), (6, "string_table", TEXT, True),
+                (9, "time_nanos", INT, False), (11, "period_type", "ValueType", False), (12, "period", INT, False),
+                (13, "comment", INT, True), (14, "default_sample_type", INT, False)],
 }
 # Name, unit, and the value of a site of that role.
 VALUES = [
@@ -66,7 +71,8 @@ class Writer:
 
     def __init__(self, profile):
         self.profile, self.out, self.modules = profile, message_class()(), Modules()
-        self.strings, self.locations, self.mappings = {}, {}, {}
+        self.strings, self.locations, self.mappings, self.functions = {}, {}, {}, {}
+        self.unnamed = set() # mappings in which pprof has to look for names: it would not find what the compiler inlined
         self.text("") # the first must be empty
 
     def text(self, text):
@@ -84,17 +90,29 @@ class Writer:
                                  build_id=self.text(self.modules.module(mapping.path).build_id))
         return self.mappings[mapping]
 
-    def location(self, address):
-        if address not in self.locations:
-            mapping = self.profile.mapping_of(address)
-            self.locations[address] = len(self.locations) + 1
-            self.out.location.add(id=self.locations[address], address=address,
-                                  mapping_id=self.mapping(mapping) if mapping else 0)
-        return self.locations[address]
+    def function(self, name, file):
+        if (name, file) not in self.functions:
+            self.functions[name, file] = len(self.functions) + 1
+            self.out.function.add(id=self.functions[name, file], name=self.text(name), system_name=self.text(name), filename=self.text(file))
+        return self.functions[name, file]
+
+    def location(self, call):
+        """The call is before the return address."""
+        if call not in self.locations:
+            mapping = self.profile.mapping_of(call - 1)
+            self.locations[call] = len(self.locations) + 1
+            added = self.out.location.add(id=self.locations[call], address=call - 1, mapping_id=self.mapping(mapping) if mapping else 0)
+            frames = self.modules.frames(self.profile, call)
+            if not all(frame.named for frame in frames):
+                self.unnamed.add(added.mapping_id)
+            for frame in frames:
+                file, _, line = frame.line.rpartition(":")
+                added.line.add(function_id=self.function(frame.function, file), line=int(line) if line.isdecimal() else 0)
+        return self.locations[call]
 
     def sample(self, site):
         values = [min(round(of(site)), TIME) if site.role == role else 0 for _, _, role, of in VALUES]
-        added = self.out.sample.add(location_id=[self.location(call - 1) for call in site.calls], value=values)
+        added = self.out.sample.add(location_id=[self.location(call) for call in site.calls], value=values)
         added.label.add(key=self.text("cache"), str=self.text(site.cache))
 
     def write(self):
@@ -102,6 +120,8 @@ class Writer:
             self.out.sample_type.add(type=self.text(name), unit=self.text(unit))
         for site in self.profile.sites:
             self.sample(site)
+        for mapping in self.out.mapping:
+            mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = mapping.has_inline_frames = mapping.id not in self.unnamed
         self.out.default_sample_type = self.text(DEFAULT)
         self.out.time_nanos, self.out.period = self.profile.time_ns, self.profile.rate
         self.out.period_type.type, self.out.period_type.unit = self.text("space"), self.text("bytes")

@@ -24,6 +24,7 @@ class Frame:
     """A function at an address. The compiler inlined all but the last of those at one address."""
     function: str
     line: str  # "/a/file.c:12"; "": unknown
+    named: bool = True  # otherwise `function` is a place in a file, or an address
 
     def __str__(self):
         return f"{self.function} at {self.line}" if self.line else self.function

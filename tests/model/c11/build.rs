@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Makes modules of the crate's own text (rust/prudence/src/garbage): one without a change, and one for each mutant. Atomics, grace
-//! periods and memory come from src/own.rs.
+//! Makes modules of the crate's own text (rust/prudence/src: garbage, and the stack of reclaimer.rs): one without a change, and one for
+//! each mutant. Atomics, grace periods and memory come from src/own.rs.
 use std::env;
 use std::fmt::Write;
 use std::fs;
@@ -36,24 +36,47 @@ const MODULES: [(&str, &str, &str); 5] = [
     ("looks_once", "if !goes_on && self.news.events.load(SeqCst) == events {", "if !goes_on {"),
 ];
 
+/// The same of the reclaimer, whose values go to its stack as if readers had ended.
+const RECLAIMER_TURNED: [(&str, &str); 4] = [
+    ("std::sync::atomic", "crate::own::atomic"),
+    ("crate::epoch::{", "crate::own::epoch::{"),
+    ("crate::garbage::{Entry, EPOCHS}", "crate::own::ended::{Entry, EPOCHS}"),
+    ("use crate::wait;", "use crate::own::wait;"),
+];
+const RECLAIMER_MODULES: [(&str, &str, &str); 4] = [
+    ("reclaimer", "", ""),
+    ("pushed_relaxed", "node, Release, Relaxed", "node, Relaxed, Relaxed"),
+    ("drained_relaxed", "swap(ptr::null_mut(), Acquire)", "swap(ptr::null_mut(), Relaxed)"),
+    ("closed_relaxed", "swap(CLOSED, Acquire)", "swap(CLOSED, Relaxed)"),
+];
+
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap());
-    let sources = root.join("../../../rust/prudence/src/garbage");
+    let sources = root.join("../../../rust/prudence/src");
     println!("cargo:rerun-if-changed={}", sources.display());
     println!("cargo:rerun-if-changed=build.rs");
-    let text: String = PARTS.iter().map(|part| module(part, &sources)).collect();
-    let text = TURNED.iter().fold(text, |text, (from, to)| replaced(&text, from, to));
-    let mut out = String::new();
-    for (name, from, to) in MODULES {
-        let text = if from.is_empty() { text.clone() } else { replaced(&text, from, to) };
-        let cases = root.join("src/own_cases.rs");
-        write!(out, "pub mod {name} {{\nmod garbage {{\npub(crate) use entry::Entry;\npub(crate) use stages::Garbage;\n{text}}}\ninclude!({cases:?});\n}}\n").unwrap();
-    }
+    let parts: String = PARTS.iter().map(|part| module(part, &sources.join("garbage"))).collect();
+    let garbage = format!("mod garbage {{\npub(crate) use entry::Entry;\npub(crate) use stages::Garbage;\n{parts}}}\n");
+    let mut out = modules(&garbage, &TURNED, &MODULES, &root.join("src/own_cases.rs"));
+    out += &modules(&module("text", &sources.join("reclaimer.rs")), &RECLAIMER_TURNED, &RECLAIMER_MODULES, &root.join("src/reclaimer_cases.rs"));
     fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("own.rs"), out).unwrap();
 }
 
-fn module(name: &str, sources: &Path) -> String {
-    let text = fs::read_to_string(sources.join(name).with_extension("rs")).unwrap();
+/// The text with and without each change, beside the same cases.
+fn modules(text: &str, turned: &[(&str, &str)], changes: &[(&str, &str, &str)], cases: &Path) -> String {
+    let text = turned.iter().fold(text.to_string(), |text, (from, to)| replaced(&text, from, to));
+    let mut out = String::new();
+    for (name, from, to) in changes {
+        let text = if from.is_empty() { text.clone() } else { replaced(&text, from, to) };
+        write!(out, "pub mod {name} {{\n{text}include!({cases:?});\n}}\n").unwrap();
+    }
+    out
+}
+
+/// `from` is a file, or the folder of one that has the module's name.
+fn module(name: &str, from: &Path) -> String {
+    let file = if from.is_dir() { from.join(name).with_extension("rs") } else { from.to_path_buf() };
+    let text = fs::read_to_string(file).unwrap();
     format!("#[allow(dead_code)]\nmod {name} {{\n{text}}}\n")
 }
 

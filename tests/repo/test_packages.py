@@ -206,6 +206,23 @@ class Symbols(unittest.TestCase):
         self.assertIn("\n malloc@Base 0.1\n", (DEBIAN / "libprudence-malloc0.symbols").read_text())
 
 
+class Conan(unittest.TestCase):
+    def test_the_recipe_takes_all_that_cmake_needs(self):
+        """Configures the files of export_sources() alone; tools/release/packages also builds them."""
+        recipe = (ROOT / "packaging/conan/conanfile.py").read_text()
+        patterns = re.findall(r'"([^"]+)"', re.search(r"for pattern in \((.*?)\):", recipe, re.S)[1])
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Path(folder) / "tree"
+            for pattern in patterns:
+                for path in ROOT.glob(pattern.replace("/*", "/**/*")):
+                    if path.is_file():
+                        target = tree / path.relative_to(ROOT)
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy(path, target)
+            done = subprocess.run(["cmake", "-S", tree, "-B", Path(folder) / "build", "-DCMAKE_BUILD_TYPE=Release"], text=True, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
 class Meson(unittest.TestCase):
     def test_the_same_folders_are_compiled(self):
         cmake = re.search(r"^foreach\(layer (whole [^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1].split()

@@ -8,9 +8,10 @@ import hashlib
 import mmap
 import re
 import subprocess
+import urllib.request
 from pathlib import Path
 
-from watching import BUILD, INSPECT, ROOT, STAT, TOP, Case, needs_gdb, until
+from watching import BUILD, INSPECT, PATIENCE, ROOT, STAT, TOP, Case, needs_gdb, until
 from prudence_watch import inspect
 
 SCRIPT = ROOT / "programs/gdb/prudence-gdb.py"
@@ -100,10 +101,18 @@ class Stripped(Case):
             with self.subTest(f"gdb: {command}"):
                 self.assertRegex(said, answer)
 
+    def metrics(self, watched):
+        server = subprocess.Popen([STAT, "--pid", str(watched.pid), "--listen", "0"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        with urllib.request.urlopen(server.stderr.readline().split()[-1], timeout=PATIENCE) as answer:
+            return answer.read().decode()
+
     def assert_all_answer(self, name):
         watched = self.busy(name, options="background=0,profile=4K")
         core = self.core_of(watched)
         self.assert_answers(("--pid", watched.pid), ("-p", watched.pid), LIVE_FORMS)
+        self.assertRegex(self.metrics(watched), r'(?m)^prudence_cache_latent_objects\{cache="routes",.*\} 1000')
         self.assert_answers(("--core", core), (self.folder / name, core), CORE_FORMS)
 
     def test_a_shared_library(self):
@@ -120,7 +129,7 @@ class Stripped(Case):
         listed = subprocess.run(["gdb", "-nx", "-batch", "-x", SCRIPT, "-ex", "help prudence"], text=True, capture_output=True, check=True).stdout
         self.assertEqual(set(re.findall(r"(?m)^prudence (\w+) --", listed)) - WRITES, known | {"traces"})
         forms = {tool: {word for command in LIVE_FORMS if command[0] == tool for word in command[1:]} for tool in (TOP, STAT)}
-        for tool, others in ((TOP, set()), (STAT, {"--listen"})):  # test_stat.py has this
+        for tool, others in ((TOP, set()), (STAT, {"--listen"})):  # metrics()
             shown = set(re.findall(r"--(?:once|json|csv|listen|count)\b", self.run_tool(tool, "--help").stdout))
             self.assertEqual(shown - others, {form for form in forms[tool] if form.startswith("--")})
 

@@ -111,6 +111,42 @@ TEST(a_divided_orphan_owns_nothing, fresh)
     divide_orphan(act_global_refresh_both, act_global_refresh, act_global_tick);
 }
 
+static void *waiting;
+static uint64_t first_date;
+
+/* Ticks without taking descriptors, until the date of `waiting` in its page is as old as dates
+ * in stamps can report it, and older. */
+static int tick_for_long(void *unused)
+{
+    do {
+        assert_int_equal(scm_refresh(waiting, 1), 0);
+        assert_int_equal(scm_tick(), 0);
+    } while (scm_self->local.now < first_date + STAMP_DATES);
+    return 0;
+}
+
+/* A stamp is as late as the page's again, modulo 2^18; the object stays alive. */
+TEST(taken_very_late, fresh)
+{
+    void *object = scm_malloc(16);
+    int finalizer = scm_register_finalizer(tick_for_long);
+
+    waiting = object_new();
+    collection("lazy");
+    ticks(30);
+    assert_int_equal(scm_set_finalizer(object, finalizer), 0);
+    first_date = scm_self->local.now;
+    assert_int_equal(scm_refresh(object, 0), 0);
+    assert_int_equal(scm_refresh(waiting, 0), 0);
+    ticks(1);
+    assert_int_equal(scm_collect(), 0);
+    assert_false(has_ended(waiting));
+    ticks(1);
+    assert_int_equal(scm_collect(), 0);
+    assert_true(has_ended(waiting));
+    assert_int_equal(dates(), 0);
+}
+
 /* Dates beyond the range of stamps cost a descriptor each. */
 TEST(far_dates_are_descriptors, fresh)
 {

@@ -1030,6 +1030,7 @@ int main(int count, char **arguments)
     find_case(map_values_cases, name);
     find_case(hash_values_cases, name);
     find_case(routes_cases, name);
+    find_case(lock_cases, name);
     if (!*name)
         return 0;
     if (!E->now)

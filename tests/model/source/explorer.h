@@ -91,6 +91,7 @@ void explore_remote_fence(bool restarts, const void *pc);
 void explore_yield(uint64_t nanoseconds); /* lets others run first; then the time has passed */
 bool explore_block(const volatile void *word, unsigned bytes, uint64_t value, bool timed);
 void explore_wake(const volatile void *word);
+extern uint32_t explore_waited; /* woken when a thread's wait for a word ends */
 uint64_t explore_clock(void);
 void explore_daemon(void (*body)(void *argument), void *argument); /* need not end */
 
@@ -107,6 +108,6 @@ void explore_keep(void *memory, size_t bytes);
 /* Tables of the files *_cases.c; each ends with an entry without a name. */
 extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[], bias_cases[],
     structure_cases[], hash_cases[], map_cases[], map_values_cases[], hash_values_cases[],
-    routes_cases[];
+    routes_cases[], lock_cases[];
 
 #endif /* MODEL_SOURCE_EXPLORER_H */

@@ -27,9 +27,9 @@
 
 #define CACHE_LINE  64
 #define MAX_THREADS 256
-#define MIN_SIZE    16 /* the head of a callback: liburcu, Concurrency Kit, classic */
-#define MAX_SIZE    32768
-#define MAX_LIVE    65536 /* a place is a 16-bit number */
+#define MIN_SIZE    16     /* the head of a callback: liburcu, Concurrency Kit, classic */
+#define MAX_SIZE    131072 /* the largest size class */
+#define MAX_LIVE    65536  /* a place is a 16-bit number */
 
 #define MIXED_SIZES 16 /* a power of two */
 

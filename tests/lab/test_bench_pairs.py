@@ -47,6 +47,13 @@ class Pairs(unittest.TestCase):
         self.assertRegex(printed, r"best plain pair in batches of 1,024: [\d.]+ ns")
         self.assertRegex(printed, r"spread of CPU time over the rounds .*: \d+ % in the median row, at most \d+ %")
 
+    def test_sizes_reach_the_largest_size_class(self):
+        found, _, _ = self.bench("--subject", "prudence,plain+*", "--size", "40000,131072", "--batch", "16", "--pairs", "200")
+        self.assertEqual({row["size"] for row in found["rows"]}, {40000, 131072})
+        self.assertTrue(all(row["ns_per_pair_cpu"] > 0 for row in found["rows"]))
+        done = subprocess.run([BENCH, "pairs", "--size", "131073"], text=True, capture_output=True)
+        self.assertIn("is not a list of numbers from 16 to 131072", done.stderr)
+
     def test_no_plain_pair_is_said(self):
         found, printed, _ = self.bench("--subject", "prudence,plain+glibc")
         self.assertIn("no plain pair in batches of 1,024 was run", printed)

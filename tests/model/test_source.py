@@ -28,7 +28,7 @@ BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')).resolve() / '
 SKIPPED = 77
 
 CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'bias', 'structure', 'hash', 'map', 'map_values',
-                                                               'hash_values', 'routes')]
+                                                               'hash_values', 'routes', 'lock')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/core/gp/user').glob('*.c')), *sorted((ROOT / 'src/toolkit/callbacks').glob('callback_*.c')),
             *(path for path in sorted((ROOT / 'src/toolkit/domains').glob('*.c')) if path.stem != 'named'), ROOT / 'src/whole/domains.c',

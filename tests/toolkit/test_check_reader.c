@@ -9,6 +9,9 @@
 #define PRUDENCE_CHECK_READERS
 #include "support/slab_test.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <prudence/call.h>
 #include <prudence/hazard.h>
 #include <prudence/rcu.h>

@@ -15,7 +15,9 @@
 #define exchange_acquire(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
 #define exchange_relaxed(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELAXED)
 
-/* Sequentially consistent. Updates *(expected) on failure. */
+/* Sequentially consistent. The last updates *(expected) on failure. */
+#define load_ordered(p)        __atomic_load_n((p), __ATOMIC_SEQ_CST)
+#define exchange_ordered(p, v) __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST)
 #define compare_exchange(p, expected, v)                                                           \
     __atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)
 

@@ -88,6 +88,7 @@ static void heap_release(void)
 static void system_child(bool whole)
 {
     (void)whole;
+    os_lock_fork_child();
     posix_membarrier_fork_child();
     posix_bias_fork_child();
     posix_idle_fork_child();

@@ -10,6 +10,7 @@
  * ctest: small-pages (large ones all have live objects)
  */
 #define _GNU_SOURCE /* mincore */
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -107,6 +107,7 @@ void explore_remote_fence(bool restarts, const void *pc);
 void explore_yield(uint64_t nanoseconds); /* lets others run first; then the time has passed */
 bool explore_block(const volatile void *word, unsigned bytes, uint64_t value, bool timed);
 void explore_wake(const volatile void *word);
+extern uint32_t explore_waited; /* woken when a thread's wait for a word ends */
 uint64_t explore_clock(void);
 void explore_daemon(void (*body)(void *argument), void *argument); /* need not end */
 

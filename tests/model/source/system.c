@@ -52,6 +52,11 @@ int os_thread_id(void)
     return explore_gettid();
 }
 
+int posix_thread_id_known(void)
+{
+    return explore_gettid();
+}
+
 int os_process_id(void)
 {
     return 1;
@@ -270,9 +275,22 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
     return true;
 }
 
-void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
+static uint64_t update(uint32_t *word, uint64_t value, uint64_t expected)
+{
+    return explore_update(word, 4, to_one, value, expected, EXPLORE_SEQ_CST, EXPLORE_SEQ_CST, HERE);
+}
+
+uint32_t explore_waited;
+
+void posix_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
 {
     explore_block(word, 4, value, nanoseconds != 0);
+    explore_wake(&explore_waited);
+}
+
+void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
+{
+    posix_word_wait(word, value, nanoseconds);
 }
 
 void os_word_wake(uint32_t *word)
@@ -281,9 +299,38 @@ void os_word_wake(uint32_t *word)
 }
 
 /* Wakes all of them, because a block may end without a reason. */
-void os_word_wake_some(uint32_t *word, unsigned count)
+void posix_word_wake(uint32_t *word, unsigned count)
 {
     (void)count;
+    explore_wake(word);
+}
+
+void os_word_wake_some(uint32_t *word, unsigned count)
+{
+    posix_word_wake(word, count);
+}
+
+/* Without a timeout, so that a word that is not passed on is a thread that waits for ever. */
+int posix_word_lock(uint32_t *word, uint64_t nanoseconds)
+{
+    uint64_t self = (uint64_t)explore_gettid(), before;
+
+    (void)nanoseconds;
+    while ((before = update(word, self, 0)) != 0) {
+        uint64_t awaited = before | POSIX_WORD_AWAITED;
+
+        if (before == awaited || update(word, awaited, before) == before)
+            explore_block(word, 4, awaited, false);
+    }
+    return 0;
+}
+
+void posix_word_pass_on(uint32_t *word)
+{
+    uint64_t self = (uint64_t)explore_gettid();
+
+    if (update(word, 0, self) != self)
+        update(word, 0, self | POSIX_WORD_AWAITED);
     explore_wake(word);
 }
 

@@ -17,6 +17,11 @@ enum {
 };
 
 /* Operations of futex on words of one process. */
-enum { FUTEX_WAIT_PRIVATE = 0 | 128, FUTEX_WAKE_PRIVATE = 1 | 128 };
+enum {
+    FUTEX_WAIT_PRIVATE = 0 | 128,
+    FUTEX_WAKE_PRIVATE = 1 | 128,
+    FUTEX_LOCK_PI_PRIVATE = 6 | 128,
+    FUTEX_UNLOCK_PI_PRIVATE = 7 | 128
+};
 
 #endif /* OS_POSIX_KERNEL_NUMBERS_H */

@@ -1,30 +1,54 @@
 /* SPDX-License-Identifier: MIT */
-/* Lock construction, waiting for a lock, and in debug builds the check of lock ranks (see
- * os_lock.h). */
+/*
+ * Lock construction, waiting for a lock, and in debug builds the check of lock ranks (see
+ * os_lock.h).
+ *
+ * A thread that waits spins, then sleeps until the release, and if that is late lends its priority
+ * to the holder: a holder without a CPU then runs as soon as the waiter would. The kernel knows how
+ * to lend for its own kind of lock (FUTEX_LOCK_PI), but passes that lock on to the first waiter,
+ * and a lock that many threads want would lie idle until that one has a CPU. So the kernel does not
+ * see the lock, but a word beside it, the lent word. A waiter writes the holder's id there, as if
+ * the holder had locked it, and then waits for that word. The holder passes the word on after it
+ * has released the lock. A thread that gets the word passes it on at once, and tries to take the
+ * lock.
+ *
+ * The holder must see each lent word. A waiter marks the lock's word, writes the lent word, and
+ * then checks that the lock's word is still the same. A holder clears the lock's word, sees the
+ * mark, and then checks the lent word. All these are sequentially consistent, so at least one of
+ * the two sees the other. If only the waiter does, it takes the word back. A holder that is never
+ * seen to pass a word on (a thread in a copy of the process) costs the waiter a timeout.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "os/os.h"
+#include "posix.h"
 
 void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
 {
-    /* Like pthread_mutex_init, whose write a race detector would call unordered. */
-    lock->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    lock->word = 0;
     lock->rank = rank;
     lock->held_by_fork = false;
 }
 
-void os_lock_destroy(struct os_lock *lock)
-{
-    if (likely(!race_detector_on))
-        pthread_mutex_destroy(&lock->mutex);
-}
-
 __thread bool os_lock_forking;
 __thread unsigned os_busy, os_busy_of_fork, os_hands;
+__thread uint32_t os_lock_id;
+
+#define UNKNOWN ((UINT32_C(1) << 30) - 1) /* no thread's id, because these are smaller */
+
+uint32_t os_lock_id_find(void)
+{
+    int id;
+
+    os_lock_id = UNKNOWN; /* until then, for a program's pthread_mutex_lock() that allocates */
+    id = posix_thread_id_known();
+    if (id)
+        os_lock_id = (uint32_t)id;
+    return os_lock_id;
+}
 
 void os_lock_take_for_fork(struct os_lock *lock)
 {
@@ -44,17 +68,13 @@ void os_lock_release_from_fork(struct os_lock *lock)
  * may be a thread of the original. */
 static void check_holder(const struct os_lock *lock)
 {
-#ifdef __GLIBC__
-    int holder = load_relaxed(&lock->mutex.__data.__owner);
+    uint32_t holder = load_relaxed(&lock->word) & ~OS_LOCK_AWAITED;
 
-    if (holder && syscall(SYS_tgkill, getpid(), holder, 0) && errno == ESRCH)
+    if (holder && holder != UNKNOWN && syscall(SYS_tgkill, getpid(), holder, 0) && errno == ESRCH)
         os_panic(
-            "a lock of the library is held by thread %d, which process %d does not have: _Fork or "
+            "a lock of the library is held by thread %u, which process %d does not have: _Fork or "
             "clone made the process while that thread was in the library (use fork)",
             holder, (int)getpid());
-#else
-    (void)lock;
-#endif
 }
 
 /* Names that tracers show for the lock a thread waits for. */
@@ -78,29 +98,121 @@ static const char *const rank_names[OS_RANK_COUNT] = {
     [OS_RANK_META] = "metadata",
 };
 
-#define SPINS 100
+/* Policy: how does a thread wait for a lock? */
+#define SPINS       100              /* looks, before the first sleep */
+#define LEND_NS     UINT64_C(100000) /* ns; a holder that has a CPU is done long before */
+#define LOOK_MIN_NS UINT64_C(4000000)
+#define LOOK_MAX_NS UINT64_C(64000000)
+
+/* -------------------------------------------------------------------------------------- lending */
+
+#define LENT_WORDS 64 /* a power of two; few locks have real-time waiters at a time */
+
+/* Each the id of a thread to which threads lend their priority, or 0, and POSIX_WORD_AWAITED. Locks
+ * share them by their addresses. Static, because a holder passes the word on after the release,
+ * when the lock may no longer exist. */
+static uint32_t lent_words[LENT_WORDS];
+static bool cannot_lend; /* the system refuses; atomic */
+
+static uint32_t *lent_word(const struct os_lock *lock)
+{
+    return &lent_words[(uintptr_t)lock * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+}
+
+/* Removes a holder from a lent word if no thread may have seen it there. */
+static void take_back(uint32_t *lent, uint32_t holder)
+{
+    compare_exchange(lent, &holder, 0u);
+}
 
 /*
- * Sleeps until this thread gets the mutex, and now and then tries itself. With many more threads
+ * Lends this thread's priority to the holder that the lock's word names, until the release, for at
+ * most `pause` ns. Returns false if it cannot. If threads lend to another holder by the same word,
+ * which is for a moment, sleeps for a moment.
+ */
+static bool lend(struct os_lock *lock, uint32_t word, uint64_t pause)
+{
+    uint32_t *lent = lent_word(lock), holder = word & ~OS_LOCK_AWAITED, before = 0;
+    int error;
+
+    if (load_relaxed(&cannot_lend) || load_relaxed(&os_calls) == OS_CALLS_FEW || holder == UNKNOWN)
+        return false;
+    if (!compare_exchange(lent, &before, holder) && (before & ~POSIX_WORD_AWAITED) != holder) {
+        posix_word_wait(&lock->word, word, LEND_NS);
+        return true;
+    }
+    if (load_ordered(&lock->word) != word) {
+        if (!before)
+            take_back(lent, holder);
+        return true;
+    }
+    error = posix_word_lock(lent, pause);
+    if (!error) {
+        posix_word_pass_on(lent);
+        return true;
+    }
+    take_back(lent, holder);
+    take_back(lent, holder | POSIX_WORD_AWAITED);
+    if (error != ETIMEDOUT && error != ESRCH)
+        store_relaxed(&cannot_lend, true);
+    return error == ETIMEDOUT;
+}
+
+void os_lock_fork_child(void)
+{
+    os_lock_id_find();
+    for (unsigned i = 0; i < LENT_WORDS; i++)
+        store_relaxed(&lent_words[i], 0u);
+}
+
+void os_lock_wake(struct os_lock *lock)
+{
+    uint32_t *lent = lent_word(lock);
+    int saved_errno = errno;
+
+    posix_word_wake(&lock->word, 1);
+    if (unlikely((load_ordered(lent) & ~POSIX_WORD_AWAITED) == os_lock_id))
+        posix_word_pass_on(lent);
+    errno = saved_errno;
+}
+
+/* -------------------------------------------------------------------------------------- waiting */
+
+/* Takes the lock if it is free, and returns 0. Otherwise returns its word. Marks it in both cases,
+ * because other threads may sleep when this one has the lock. */
+static uint32_t take_or_mark(struct os_lock *lock)
+{
+    uint32_t word = load_relaxed(&lock->word);
+
+    for (;;) {
+        uint32_t marked = (word ? word : os_lock_id) | OS_LOCK_AWAITED;
+
+        if (word == marked || compare_exchange(&lock->word, &word, marked))
+            return word ? marked : 0;
+    }
+}
+
+/*
+ * Sleeps until this thread gets the lock, and now and then tries itself. With many more threads
  * than CPUs, a woken thread waits long for a CPU while the lock is free. If all others slept on,
  * only that thread could get the lock in that time. A thread that tries by itself waits for a CPU
  * at the same time as the others, not after them.
  */
-#define LOOK_MIN_NS 4000000
-#define LOOK_MAX_NS 64000000
-
 static void lock_sleep(struct os_lock *lock)
 {
-    struct timespec until;
-    long pause = LOOK_MIN_NS;
+    int saved_errno = errno;
+    uint64_t pause = 0;
+    uint32_t word;
 
-    do {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += pause;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pause = pause < LOOK_MAX_NS ? 2 * pause : pause;
-    } while (pthread_mutex_timedlock(&lock->mutex, &until));
+    while ((word = take_or_mark(lock))) {
+        if (!pause)
+            posix_word_wait(&lock->word, word, LEND_NS);
+        else if (!lend(lock, word, pause))
+            posix_word_wait(&lock->word, word, pause);
+        pause = pause ? min_u64(2 * pause, LOOK_MAX_NS) : LOOK_MIN_NS;
+    }
+    tell_acquire(lock);
+    errno = saved_errno;
 }
 
 /* Spins while another thread holds the lock. Returns true if this thread got the lock without
@@ -109,7 +221,7 @@ static bool lock_spin(struct os_lock *lock)
 {
     for (int i = 0; i < SPINS; i++) {
         os_relax();
-        if (pthread_mutex_trylock(&lock->mutex) == 0)
+        if (os_lock_take_free(lock))
             return true;
     }
     return false;

@@ -4,6 +4,10 @@
  * takes one out of order, or that waits for a grace period with one held, so lock order inversions
  * are found without a deadlock.
  *
+ * A thread that waits for long lends its priority to the holder, so that a real-time thread does
+ * not wait until an ordinary holder gets a CPU (lock.c). So the lock is not pthread's: its word
+ * names the holder from the first moment to the last.
+ *
  * Fork holds all locks from the prepare handler to the parent or child handler. Handlers of other
  * libraries may run in between, on the forking thread, and may allocate. So locks held by fork let
  * that thread through, to structures that no other thread can touch in that time.
@@ -11,10 +15,9 @@
 #ifndef OS_POSIX_LOCK_H
 #define OS_POSIX_LOCK_H
 
-#include <pthread.h>
-
 #include "base/atomic.h"
 #include "base/base.h"
+#include "race_detector.h"
 #include "slice.h"
 
 /* Every lock of the library, in the order in which they may be taken. No thread holds the locks
@@ -41,14 +44,16 @@ enum os_lock_rank {
 };
 
 struct os_lock {
-    pthread_mutex_t mutex;
+    uint32_t word; /* the holder's id, or 0, and OS_LOCK_AWAITED; atomic */
     enum os_lock_rank rank;
     bool held_by_fork; /* written by the holder */
 };
 
+#define OS_LOCK_AWAITED (UINT32_C(1) << 31) /* a thread may sleep until the release */
+
 #define OS_LOCK_INIT(lock_rank)                                                                    \
     {                                                                                              \
-        .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = (lock_rank)                                    \
+        .rank = (lock_rank)                                                                        \
     }
 
 /*
@@ -75,7 +80,10 @@ static inline void os_copy_check(void)
 }
 
 void os_lock_init(struct os_lock *lock, enum os_lock_rank rank);
-void os_lock_destroy(struct os_lock *lock);
+static inline void os_lock_destroy(struct os_lock *lock)
+{
+    (void)lock;
+}
 
 #ifdef PRUDENCE_DEBUG
 void os_lock_note_taken(const struct os_lock *lock);
@@ -102,6 +110,15 @@ unsigned os_locks_held(void);
 
 /* Spins a little before it sleeps, because sections last a microsecond and a sleep costs ten. */
 void os_lock_take_contended(struct os_lock *lock);
+/* Called after the release of a lock that was awaited. Does not access the lock, which may no
+ * longer exist. */
+void os_lock_wake(struct os_lock *lock);
+
+/* This thread's id, as locks name it; 0 until the first lock. */
+extern HIDDEN __thread uint32_t os_lock_id __attribute__((tls_model("initial-exec")));
+uint32_t os_lock_id_find(void);
+/* Called in a child, where this thread has another id and no thread waits. */
+void os_lock_fork_child(void);
 
 /* Set in the forking thread between the prepare handler and the parent or child handler. */
 extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-exec")));
@@ -234,18 +251,31 @@ static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
 void os_lock_take_for_fork(struct os_lock *lock);
 void os_lock_release_from_fork(struct os_lock *lock);
 
+/* Takes the lock if it is free. */
+static inline bool os_lock_take_free(struct os_lock *lock)
+{
+    uint32_t nobody = 0, id = os_lock_id;
+
+    if (unlikely(!id))
+        id = os_lock_id_find();
+    if (!compare_exchange(&lock->word, &nobody, id))
+        return false;
+    tell_acquire(lock);
+    return true;
+}
+
 static inline void os_lock_take(struct os_lock *lock)
 {
     os_busy_enter();
     os_lock_note_taken(lock);
-    if (unlikely(pthread_mutex_trylock(&lock->mutex)))
+    if (unlikely(!os_lock_take_free(lock)))
         os_lock_take_contended(lock);
 }
 
 static inline bool os_lock_try(struct os_lock *lock)
 {
     os_busy_enter();
-    if (pthread_mutex_trylock(&lock->mutex) == 0) {
+    if (os_lock_take_free(lock)) {
         os_lock_note_tried(lock);
         return true;
     }
@@ -258,8 +288,10 @@ static inline bool os_lock_try(struct os_lock *lock)
 static inline void os_lock_release(struct os_lock *lock)
 {
     if (likely(!os_lock_is_mine_by_fork(lock))) {
-        pthread_mutex_unlock(&lock->mutex);
         os_lock_note_released(lock);
+        tell_release(lock);
+        if (unlikely(exchange_ordered(&lock->word, 0u) & OS_LOCK_AWAITED))
+            os_lock_wake(lock);
     }
     os_busy_leave();
 }

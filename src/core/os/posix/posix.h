@@ -28,6 +28,9 @@ void posix_slices_start(bool wanted);
  * the option sandbox. */
 void posix_calls_set(enum os_calls calls);
 void posix_process_note(void); /* records this process's id, also in a copy */
+/* Returns this thread's id as locks name it, or 0 if it takes a system call that may not be made.
+ * In a copy made by clone() it is the original's. */
+int posix_thread_id_known(void);
 
 /* posix_write writes all bytes, and no signal ends the process whatever happens to the
  * descriptor (write.c). Returns 0 or the error. It is async-signal-safe and no cancellation
@@ -154,6 +157,20 @@ void posix_membarrier_register(
 void posix_slices_few(void); /* no thread asks any more; widen lets all ask again */
 void posix_slices_widen(void);
 void posix_idle_fork_child(void);
+
+/* os_word_wait() and os_word_wake_some() for a thread of any kind. */
+void posix_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds);
+void posix_word_wake(uint32_t *word, unsigned count);
+
+/*
+ * A word that the kernel knows as a lock: 0, or the id of the thread that has it, with
+ * POSIX_WORD_AWAITED if others wait for it. These lend that thread their priority.
+ * posix_word_lock() waits for at most `nanoseconds`, and returns 0 or an error number.
+ * posix_word_pass_on() gives the word to the most urgent waiter, if this thread has it.
+ */
+#define POSIX_WORD_AWAITED (UINT32_C(1) << 31)
+int posix_word_lock(uint32_t *word, uint64_t nanoseconds);
+void posix_word_pass_on(uint32_t *word);
 
 /* Called by each thread of the library, for itself. */
 void posix_thread_begins(void);

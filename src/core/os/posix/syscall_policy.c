@@ -52,6 +52,13 @@ int os_process_id(void)
     return os_calls_are_few() ? load_relaxed(&process_id) : getpid();
 }
 
+int posix_thread_id_known(void)
+{
+    int id = id_by_mutex();
+
+    return id || os_calls_are_few() ? id : gettid();
+}
+
 /* Uses the thread's id, because the thread that forks is the child's first, and so both ids are
  * equal. */
 COLD void posix_process_note(void)

@@ -20,10 +20,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "kernel_numbers.h"
 #include "os/os.h"
 #include "posix.h"
 
@@ -182,22 +180,19 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
 
 void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
 {
-    struct timespec time = {.tv_sec = (time_t)(nanoseconds / 1000000000),
-                            .tv_nsec = (long)(nanoseconds % 1000000000)};
-
     if (!nanoseconds)
         os_thread_waits(true);
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nanoseconds ? &time : NULL, NULL, 0);
+    posix_word_wait(word, value, nanoseconds);
     if (!nanoseconds)
         os_thread_waits(false);
 }
 
 void os_word_wake_some(uint32_t *word, unsigned count)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    posix_word_wake(word, count);
 }
 
 void os_word_wake(uint32_t *word)
 {
-    os_word_wake_some(word, INT32_MAX);
+    posix_word_wake(word, INT32_MAX);
 }

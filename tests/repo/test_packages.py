@@ -206,6 +206,25 @@ class Symbols(unittest.TestCase):
         self.assertIn("\n malloc@Base 0.1\n", (DEBIAN / "libprudence-malloc0.symbols").read_text())
 
 
+class Conan(unittest.TestCase):
+    def test_the_recipe_takes_all_that_cmake_needs(self):
+        """Configures the files of export_sources() alone, and makes their pages; tools/release/packages builds the rest."""
+        recipe = (ROOT / "packaging/conan/conanfile.py").read_text()
+        patterns = re.findall(r'"([^"]+)"', re.search(r"for pattern in \((.*?)\):", recipe, re.S)[1])
+        with tempfile.TemporaryDirectory() as folder:
+            tree = Path(folder) / "tree"
+            for pattern in patterns:
+                for path in ROOT.glob(pattern.replace("/*", "/**/*")):
+                    if path.is_file():
+                        target = tree / path.relative_to(ROOT)
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy(path, target)
+            build = Path(folder) / "build"
+            for words in ("-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Release"), ("--build", build, "--target", "manuals", "man3"):
+                done = subprocess.run(["cmake", *words], text=True, capture_output=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+
 class Meson(unittest.TestCase):
     def test_the_same_folders_are_compiled(self):
         cmake = re.search(r"^foreach\(layer (whole [^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1].split()

@@ -62,7 +62,7 @@ def markdown_table(cells, first=""):
 
 
 def write_tables(folder, tables):
-    """Writes FOLDER/NAME.csv for each name and its rows. Pages and tests read these files (tests/repo/page_figures.py)."""
+    """Writes FOLDER/NAME.csv for each name and its rows. tools/check/numbers reads these files."""
     folder.mkdir(exist_ok=True)
     for name, cells in tables.items():
         with (folder / f"{name}.csv").open("w", newline="") as file:

@@ -156,6 +156,8 @@ TEST(bad_values_are_reported)
         expect_report("wait_max", times[i], EINVAL);
         expect_report("stall_timeout", times[i], EINVAL);
     }
+    expect_report("trace", "33", EINVAL);
+    expect_report("guard_first", "17", EINVAL);
     expect_report("check", "2", EINVAL);
     expect_report("background", "yes", EINVAL);
     expect_report("rseq", "on", EINVAL);

@@ -76,6 +76,16 @@ static void far_overflow(void *ignored)
     at_side(48, true)[300] = 1;
 }
 
+/* Another object is behind the closed page. */
+static void overflow_before_another(void *ignored)
+{
+    char *object = at_side(48, true), *other = guarded(48);
+
+    while ((uintptr_t)other / os_page_size - (uintptr_t)object / os_page_size != 2)
+        other = guarded(48);
+    object[50] = 1;
+}
+
 TEST(are_reported)
 {
     expect_signal(SIGSEGV, overflow, "write", output, sizeof output);
@@ -96,6 +106,8 @@ TEST(are_reported)
     expect_text(output, "freed by:\nprudence:     #0 ");
     expect_signal(SIGSEGV, far_overflow, NULL, output, sizeof output);
     expect_text(output, "is 252 bytes after the 48-byte object");
+    expect_signal(SIGSEGV, overflow_before_another, NULL, output, sizeof output);
+    expect_text(output, "is 2 bytes after the 48-byte object");
 }
 
 /* Writes too close for a fault are found in the pattern around the object. */

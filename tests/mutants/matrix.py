@@ -114,20 +114,26 @@ def file_of(test):
 
 
 def measure(copy, counted, test, longest):
-    """{'seconds': of the test, 'lines': {file: lines}}; no lines of a test that fails, or takes longer than that."""
+    """{'seconds': of the test, 'lines': {file: lines}, 'longest'}; seconds are None if it fails, or takes longer than that."""
     began = time.monotonic()
     passed = copy.passes(test, f'without-{test}.log', longest, deep=False)
     seconds = time.monotonic() - began
     if not passed:
-        return {'seconds': None, 'lines': {}}
+        return {'seconds': None, 'lines': {}, 'longest': longest}
     counted.passes(test, f'reached-{test}.log', trial.TIMES_LONGER * longest, deep=False) # counting may make it fail
-    return {'seconds': seconds, 'lines': collect(counted.build, (counted.source, '.'))}
+    return {'seconds': seconds, 'lines': collect(counted.build, (counted.source, '.')), 'longest': longest}
+
+
+def measured(file, longest):
+    """An earlier result of measure(), or None if there is none that says whether the test takes longer."""
+    result = json.loads(file.read_text()) if file.exists() else None
+    return result if result and (result['seconds'] is not None or result['longest'] >= longest) else None
 
 
 def reached_by_all(copy, longest):
-    """{test: result of measure()}, from an earlier run if neither the sources nor the test have changed since."""
+    """{test: result of measure()} of the tests that take no longer, from earlier runs if neither the sources nor the test have changed."""
     files = {test: file_of(test) for test in programs_of(copy)}
-    missing = [test for test, file in files.items() if not file.exists()]
+    missing = [test for test, file in files.items() if not measured(file, longest)]
     if missing:
         counted = with_counts(copy)
         if not (copy.make(missing) and counted.make(missing)):
@@ -137,7 +143,8 @@ def reached_by_all(copy, longest):
             files[test].parent.mkdir(parents=True, exist_ok=True)
             files[test].write_text(json.dumps(measure(copy, counted, test, longest)))
             print(f'{number}/{len(missing)} {test}', flush=True)
-    return {test: json.loads(file.read_text()) for test, file in files.items()}
+    results = {test: measured(file, longest) for test, file in files.items()}
+    return {test: result for test, result in results.items() if result['seconds'] is not None and result['seconds'] <= longest}
 
 
 def places(mutant):

@@ -142,7 +142,7 @@ def digest(files, first=''):
 
 
 def sources_of(test):
-    layer, _, behaviour = test.partition('_')
+    layer, _, behaviour = test.removeprefix('inline_').removesuffix('_on_malloc').partition('_')
     return [*sorted((ROOT / 'tests').glob(f'**/{layer}/{behaviour}.*')), *sorted((ROOT / 'tests/torture').glob(f'{test}.c'))]
 
 

@@ -89,6 +89,16 @@ class Reached(Toy):
         self.assertEqual(matrix.collect(self.root, [self.root]), {})
 
 
+    def test_a_slow_test_is_measured_again_if_more_time_is_allowed(self):
+        file = self.root / "one.json"
+        self.assertIsNone(matrix.measured(file, 2))
+        file.write_text('{"seconds": null, "lines": {}, "longest": 2}')
+        self.assertIsNotNone(matrix.measured(file, 1))
+        self.assertIsNone(matrix.measured(file, 3))
+        file.write_text('{"seconds": 1.5, "lines": {}, "longest": 2}')
+        self.assertIsNotNone(matrix.measured(file, 3))
+
+
 class Copied:
     """Instead of a copy of the tree: says of each test what its next runs do."""
 
@@ -126,6 +136,17 @@ class Table(Toy):
         self.assertEqual(list(matrix.read(self.table, [BELOW])), [BELOW["name"]])
         (self.root / "src/core/a.c").write_text(SOURCE + "\n")
         self.assertEqual(matrix.read(self.table, [LIMIT, BELOW]), {})
+
+    def test_a_row_is_kept_until_the_test_changes(self):
+        test = self.root / "tests/core/base/test_a.c"
+        test.parent.mkdir(parents=True)
+        for name in ("base_test_a", "inline_base_test_a"):
+            mutant = {**LIMIT, "test": name}
+            test.write_text("old")
+            matrix.write(self.table, self.rows((mutant, "")))
+            self.assertEqual(list(matrix.read(self.table, [mutant])), [LIMIT["name"]])
+            test.write_text("new")
+            self.assertEqual(matrix.read(self.table, [mutant]), {})
 
     def test_no_table_is_no_rows(self):
         self.assertEqual(matrix.read(self.table, [LIMIT]), {})

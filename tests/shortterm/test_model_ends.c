@@ -12,8 +12,9 @@
  *   - The numbers of threads and of short-term objects are right after every call.
  *   - Dates of an ended thread may take longer, never less: their remaining units, counted
  *     over all threads' ticks of that kind.
- *   - A region is whole, and can be allocated from, while it has a date that is not over. It
- *     refuses allocations when all its dates were by its owner's local clock and are over.
+ *   - A region is whole, and its owner can allocate from it, while it has a date that is not over,
+ *     also one that was given to an object in it. It refuses allocations when all its dates were by
+ *     its owner's local clock and are over, and to all threads when it has no owner any more.
  *   - In the end nothing remains, even of bursts of more objects than one call processes. Their
  *     ends are only counted.
  *
@@ -21,6 +22,7 @@
  */
 #include "support/scm_test.h"
 #include "support/test_seed.h"
+#include "shortterm/regions.h"
 
 #define SEATS   5
 #define OBJECTS 40
@@ -219,7 +221,7 @@ static int act_call(void *argument)
         call.region = scm_region_create();
         return !call.region;
     case REGION_REFRESH:
-        return act_region_refresh_by(seat);
+        return call.object ? act_refresh_by(seat) : act_region_refresh_by(seat);
     case REGION_ALLOC:
         call.object = scm_region_alloc(call.region, call.number);
         return call.object ? 0 : errno;
@@ -353,13 +355,24 @@ static void check_objects(enum collected collected)
                     ended + gone + regions_made);
 }
 
-static void check_regions(void)
+static bool region_is_there(const struct scm_region *region)
+{
+    return handle_is(region_at(region), region) && region_at(region)->first;
+}
+
+static void check_regions(enum collected collected)
 {
     for (unsigned i = 0; i < REGIONS; i++) {
         struct model_region *region = &regions[i];
 
-        if (!region->region || (region->dates.count && all_are_over(&region->dates)))
+        if (!region->region)
+            continue;
+        if (region->dates.count && all_are_over(&region->dates)) {
+            if (collected && all_are_exact(&region->dates, collected))
+                assert_false(region_is_there(region->region));
             continue; /* the region may have ended */
+        }
+        assert_true(region_is_there(region->region));
         for (unsigned c = 0; c < region->cut_count; c++)
             for (unsigned byte = 0; byte < region->cuts[c].size; byte += 13)
                 assert_int_equal(region->cuts[c].bytes[byte], region->cuts[c].mark);
@@ -379,7 +392,7 @@ static void check_threads(void)
 static void check(enum collected collected)
 {
     check_objects(collected);
-    check_regions();
+    check_regions(collected);
     check_threads();
 }
 
@@ -546,6 +559,16 @@ static unsigned any_units(void)
     return below(soon ? 3 : below(4) ? 12 : 400);
 }
 
+/* Gives the object or region of `call` some dates by one clock, in any order. */
+static void give_dates(unsigned number, struct dates *dates)
+{
+    do {
+        call.number = any_units();
+        dates->date[dates->count++] = date_of(number, call.kind, call.number);
+        seat_must(number);
+    } while (dates->count < DATES && !all_are_over(dates) && below(3));
+}
+
 static void refresh(unsigned number)
 {
     struct subject *subject = &subjects[below(OBJECTS)];
@@ -562,10 +585,8 @@ static void refresh(unsigned number)
         return;
     call.what = REFRESH;
     call.kind = (enum kind)below(KINDS);
-    call.number = any_units();
     call.object = subject->object;
-    subject->dates.date[subject->dates.count++] = date_of(number, call.kind, call.number);
-    seat_must(number);
+    give_dates(number, &subject->dates);
 }
 
 static void burst(unsigned number)
@@ -616,12 +637,16 @@ static void region_refresh(unsigned number, struct model_region *region)
     if (region->dates.count == DATES)
         return;
     call.what = REGION_REFRESH;
+    call.object = NULL;
+    if (region->cut_count && below(2)) {
+        const struct cut *cut = &region->cuts[below(region->cut_count)];
+
+        call.object = cut->bytes + below(cut->size);
+    }
     call.kind = below(2) ? BY_LOCAL : (enum kind)below(KINDS);
-    call.number = any_units();
     call.region = region->region;
     region->others |= call.kind != BY_LOCAL || region->owner != (int)number;
-    region->dates.date[region->dates.count++] = date_of(number, call.kind, call.number);
-    seat_must(number);
+    give_dates(number, &region->dates);
 }
 
 /* Allocates, by the region's owner or now and then another seat. */
@@ -629,6 +654,7 @@ static void region_alloc(struct model_region *region)
 {
     bool over = region->dates.count && all_are_over(&region->dates);
     struct cut *cut = &region->cuts[region->cut_count];
+    static const unsigned sizes[] = {300, 300, 300, 300, 300, 300, 5000, 100000};
     unsigned stranger = below(100); /* now and then, the number of a seat */
     int error;
 
@@ -636,7 +662,7 @@ static void region_alloc(struct model_region *region)
         return;
     call.what = REGION_ALLOC;
     call.region = region->region;
-    call.number = 1 + below(below(8) ? 300 : 5000);
+    call.number = 1 + below(sizes[below(8)]);
     if (stranger < SEATS && takes_part(stranger) && (int)stranger != region->owner) {
         assert_int_equal(seat_does(stranger), EPERM);
         return;
@@ -668,6 +694,15 @@ static void region_unregister(struct model_region *region)
         region->region = NULL;
 }
 
+/* The region is unregistered, or its thread has ended: no thread may allocate in it. */
+static void no_region_of(unsigned number, const struct model_region *region)
+{
+    call.what = REGION_ALLOC;
+    call.region = region->region;
+    call.number = 8;
+    assert_int_equal(seat_does(number), EPERM);
+}
+
 static void use_region(unsigned number)
 {
     struct model_region *region = &regions[below(REGIONS)];
@@ -677,9 +712,11 @@ static void use_region(unsigned number)
         region_new(number, region);
     else if (what < 5)
         region_refresh(number, region);
-    else if (region->owner >= 0 && !seats[region->owner].blocked && what < 15)
+    else if (region->owner < 0)
+        no_region_of(number, region);
+    else if (!seats[region->owner].blocked && what < 15)
         region_alloc(region);
-    else if (region->owner >= 0 && !seats[region->owner].blocked)
+    else if (!seats[region->owner].blocked)
         region_unregister(region);
 }
 

@@ -187,23 +187,6 @@ TEST(hopeless_sizes_are_refused, fresh)
 
 /* ---------------------------------------------------------------------------------------- dates */
 
-TEST(it_ends_after_e_plus_1_ticks, fresh)
-{
-    for (unsigned extension = 0; extension < 20; extension++) {
-        struct scm_region *region = region_new();
-
-        assert_int_equal(scm_region_refresh(region, extension), 0);
-        for (unsigned i = 0; i < extension; i++) {
-            ticks(1);
-            cut(region, 500);
-        }
-        assert_true(is_alive(region));
-        ticks(1);
-        expect_ended(region);
-        expect_no_memory_kept();
-    }
-}
-
 TEST(all_of_it_has_one_descriptor, fresh)
 {
     struct scm_region *region = region_new();
@@ -257,33 +240,6 @@ TEST(unregistered_with_dates_it_ends_with_them, fresh)
     expect_no_memory_kept();
 }
 
-TEST(refreshing_an_object_refreshes_its_region, fresh)
-{
-    static const size_t sizes[] = {100, 3000, 20000, 50000, 300000};
-
-    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct scm_region *region = region_new();
-        struct scm_clock *clock = scm_clock_create();
-        char *object = NULL;
-
-        for (unsigned j = 0; j < 100; j++)
-            object = cut(region, sizes[i]);
-        assert_int_equal(scm_refresh(object, 1), 0);
-        assert_int_equal(mem_info().num_dates, 1);
-        ticks(1);
-        assert_int_equal(scm_global_refresh(object + sizes[i] - 1, 0), 0);
-        assert_int_equal(scm_clock_refresh(clock, object + 16, 0), 0);
-        assert_int_equal(mem_info().num_dates, 3);
-        ticks(1);
-        global_ticks(3);
-        cut(region, 10);
-        assert_int_equal(scm_clock_tick(clock), 0);
-        expect_ended(region);
-        assert_int_equal(scm_clock_destroy(clock), 0);
-        expect_no_memory_kept();
-    }
-}
-
 TEST(the_last_of_all_clocks_ends_it, fresh)
 {
     struct scm_region *region = region_new();
@@ -321,27 +277,6 @@ static void refresh_others(unsigned extension)
 {
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(scm_refresh(prudence_malloc(8), extension), 0);
-}
-
-/* With lazy collection, the tick does not process the date. */
-TEST(after_its_date_nothing_is_allocated, fresh)
-{
-    collection("lazy");
-    for (unsigned extension = 0; extension < 4; extension++) {
-        struct scm_region *region = region_new();
-
-        refresh_others(3);
-        assert_int_equal(scm_region_refresh(region, 3), 0);
-        assert_int_equal(scm_region_refresh(region, extension), 0); /* no earlier because of this */
-        ticks(3);
-        cut(region, 8);
-        ticks(1);
-        assert_null(scm_region_alloc(region, 8));
-        assert_int_equal(errno, EPERM);
-        assert_true(is_alive(region)); /* still */
-        expect_no_memory_kept();
-        expect_ended(region);
-    }
 }
 
 static void refuses_when_it_has_expired(unsigned extension, unsigned refreshes)
@@ -386,103 +321,6 @@ TEST(also_where_an_epoch_ends, fresh)
     refuses_when_it_has_expired(0, 1);
 }
 
-/* The region has dates of two epochs, and so two descriptors. */
-TEST(also_with_dates_of_two_epochs, fresh)
-{
-    struct scm_region *region;
-
-    collection("lazy");
-    begin_before_an_epoch(1, 0);
-    region = region_new();
-    refresh_others(1);
-    assert_int_equal(scm_region_refresh(region, 1), 0);
-    ticks(1);
-    refresh_others(1);
-    assert_int_equal(scm_region_refresh(region, 1), 0);
-    ticks(1);
-    cut(region, 8);
-    ticks(1);
-    assert_null(scm_region_alloc(region, 8));
-    expect_no_memory_kept();
-    expect_ended(region);
-}
-
-/* Each refresh may then make a descriptor. */
-TEST(also_where_stamps_have_no_owner, fresh)
-{
-    collection("lazy");
-    scm_owners = 1;
-    for (unsigned refreshes = 1; refreshes < 4; refreshes++)
-        refuses_when_it_has_expired(refreshes, refreshes);
-    scm_owners = STAMP_OWNERS;
-}
-
-/* Kept alive by a refresh at each tick, over the ends of two epochs. */
-TEST(a_region_of_many_epochs, fresh)
-{
-    struct scm_region *region = region_new();
-    char *object = cut(region, 100);
-
-    collection("lazy");
-    for (unsigned tick = 0; tick < STAMP_EPOCH + 100; tick++) {
-        assert_int_equal(scm_region_refresh(region, 1), 0);
-        ticks(1);
-        if (tick % 4096 == 0)
-            cut(region, 8);
-    }
-    assert_int_equal(object[99], 0x5a);
-    cut(region, 8);
-    refresh_others(0);
-    ticks(1);
-    assert_null(scm_region_alloc(region, 8));
-    expect_no_memory_kept();
-    expect_ended(region);
-}
-
-/* Gives the region or its object a date, of each kind except the owner's by its local clock. */
-static void keep(struct scm_region *region, unsigned way, struct scm_clock *clock)
-{
-    void *object = cut(region, 8);
-
-    switch (way) {
-    case 0:
-        assert_int_equal(scm_region_global_refresh(region, 0), 0);
-        break;
-    case 1:
-        assert_int_equal(scm_global_refresh(object, 0), 0);
-        break;
-    case 2:
-        assert_int_equal(scm_region_clock_refresh(clock, region, 0), 0);
-        break;
-    default:
-        assert_int_equal(scm_clock_refresh(clock, object, 0), 0);
-    }
-}
-
-TEST(any_other_date_keeps_it, fresh)
-{
-    collection("lazy");
-    for (unsigned way = 0; way < 4; way++) {
-        for (unsigned first = 0; first < 2; first++) {
-            struct scm_region *region = region_new();
-            struct scm_clock *clock = scm_clock_create();
-
-            refresh_others(0);
-            if (first)
-                keep(region, way, clock);
-            assert_int_equal(scm_region_refresh(region, 0), 0);
-            if (!first)
-                keep(region, way, clock);
-            ticks(1);
-            cut(region, 8);
-            assert_int_equal(scm_clock_destroy(clock), 0);
-            global_ticks(3);
-            expect_no_memory_kept();
-            expect_ended(region);
-        }
-    }
-}
-
 /* The owner's date expires first, and is not yet processed when the other thread's date ends. */
 TEST(when_others_keep_it_no_longer_nothing_is_allocated, fresh)
 {
@@ -507,54 +345,6 @@ TEST(when_others_keep_it_no_longer_nothing_is_allocated, fresh)
         expect_no_memory_kept();
         expect_ended(region);
     }
-}
-
-/* A date by another clock or thread may keep it longer than the owner's local clock says. */
-TEST(what_others_keep_is_allocated_in, fresh)
-{
-    struct scm_region *region = region_new();
-    struct actor actor;
-
-    collection("lazy");
-    actor_start(&actor);
-    refresh_others(0);
-    assert_int_equal(scm_region_refresh(region, 0), 0);
-    assert_int_equal(scm_region_global_refresh(region, 1), 0);
-    assert_int_equal(refreshes(&actor, cut(region, 32), 1), 0);
-    ticks(1);
-    cut(region, 100);
-    ticks(5);
-    cut(region, 5000);
-    assert_int_equal(does(&actor, act_block, NULL), 0);
-    global_ticks(4);
-    scm_collect();
-    cut(region, 100); /* the actor's date still keeps it */
-    assert_int_equal(scm_region_refresh(region, 0), 0);
-    ticks(1);
-    cut(region, 100);
-    assert_int_equal(does(&actor, act_resume, NULL), 0);
-    does(&actor, act_tick, NULL);
-    does(&actor, act_tick, NULL);
-    actor_end(&actor);
-    ticks(3);
-    expect_no_memory_kept();
-    expect_ended(region);
-}
-
-TEST(a_late_refresh_may_still_save_it, fresh)
-{
-    struct scm_region *region = region_new();
-    char *object = cut(region, 10);
-
-    collection("lazy");
-    assert_int_equal(scm_region_refresh(region, 0), 0);
-    ticks(1);
-    assert_int_equal(scm_region_refresh(region, 1), 0);
-    scm_collect();
-    cut(region, 10);
-    assert_int_equal(object[9], 0x5a);
-    ticks(2);
-    expect_no_memory_kept();
 }
 
 /* -------------------------------------------------------------------------------------- threads */
@@ -582,11 +372,6 @@ static int act_region_refresh(void *region)
     return scm_region_refresh(region, 1);
 }
 
-static int act_region_global_refresh(void *region)
-{
-    return scm_region_global_refresh(region, 0);
-}
-
 TEST(another_thread_may_refresh_only, fresh)
 {
     struct scm_region *region = region_new();
@@ -608,58 +393,6 @@ TEST(another_thread_may_refresh_only, fresh)
     expect_ended(region);
     actor_end(&actor);
     expect_no_memory_kept();
-}
-
-TEST(by_global_time_all_threads_may_keep_it, fresh)
-{
-    struct scm_region *region = region_new();
-    struct actor actor;
-
-    actor_start(&actor);
-    assert_int_equal(does(&actor, act_register, NULL), 0);
-    assert_int_equal(scm_region_global_refresh(region, 0), 0);
-    global_ticks(20); /* the actor has not ticked */
-    cut(region, 10);
-    for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(does(&actor, act_region_global_refresh, region), 0);
-        assert_int_equal(does(&actor, act_global_tick, NULL), 0);
-        global_ticks(1);
-        assert_true(is_alive(region));
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        assert_int_equal(does(&actor, act_global_tick, NULL), 0);
-        global_ticks(1);
-    }
-    actor_end(&actor);
-    expect_ended(region);
-    expect_no_memory_kept();
-}
-
-/* Another thread inherits the dates; the handle can still be refreshed. */
-TEST(a_dead_threads_region_stays_until_its_dates_end, fresh)
-{
-    struct scm_region *region;
-    struct actor actor;
-
-    for (unsigned heir = 0; heir < 2; heir++) {
-        scm_unregister_thread();
-        if (!heir)
-            ticks(0);
-        actor_start(&actor);
-        assert_int_equal(does(&actor, act_create, &region), 0);
-        assert_int_equal(does(&actor, act_region_refresh, region), 0);
-        actor_end(&actor);
-        ticks(1);
-        assert_null(scm_region_alloc(region, 8)); /* nor in the thread that inherits the dates */
-        assert_int_equal(errno, EPERM);
-        assert_int_equal(scm_region_unregister(region), EPERM);
-        assert_int_equal(scm_region_refresh(region, 3), 0);
-        ticks(3);
-        assert_true(is_alive(region));
-        ticks(4);
-        expect_ended(region);
-        expect_no_memory_kept();
-    }
 }
 
 TEST(without_dates_it_outlives_its_thread, fresh)

@@ -104,7 +104,7 @@ static void expect_report(int (*body)(void *check), const char *check, unsigned 
     struct child_result result;
 
     child_run(body, (void *)(uintptr_t)check, &result);
-    if (!child_exited_with(&result, 21) ||
+    if (!child_exited_with(&result, 21) || child_count(&result, "reader at ") != times ||
         child_count(&result, "of cache 'items' is read outside") != times ||
         child_count(&result, "of domain 'own'") != times)
         fail_msg("expected %u, with check=%s: %s", times, check, result.output);
@@ -238,6 +238,7 @@ static void expect_call_report(int (*body)(void *check), const char *check, unsi
 
     child_run(body, (void *)(uintptr_t)check, &result);
     if (!child_exited_with(&result, 21) ||
+        child_count(&result, "waits for the readers of domain ") != times ||
         child_count(&result, "waits for the readers of domain 'foreign'") != times)
         fail_msg("expected %u, with check=%s: %s", times, check, result.output);
 }

@@ -203,12 +203,12 @@ static const struct scenario {
     void (*turn)(unsigned cpu);
     bool (*is_slow)(const struct os_percpu_line *line,
                     unsigned cpu); /* NULL: all turns are traced */
-    size_t size, object_cache;
+    size_t size;
     unsigned warm_up, rounds; /* rounds to learn who has which lines, and as many to count */
-    enum reader_mode mode;
-    bool unnamed, empty;
     struct counts fast, slow; /* expected with 64 CPUs and 4 nodes */
-    const char *latent_limit; /* NULL: the default, which is enough */
+    size_t object_cache;
+    bool free, unnamed, empty; /* `free`: readers make no fences */
+    const char *latent_limit;  /* NULL: the default, which is enough */
 } scenarios[] = {
     /* Pairs on the CPU's own objects. A slow turn closes a batch of 256, and one of these turns
      * drives a grace period. */
@@ -216,54 +216,36 @@ static const struct scenario {
      replace_own,
      replace_is_slow,
      64,
-     0,
      8000,
      128,
-     READER_MODE_FENCED,
-     false,
-     false,
      {64, 0, 0, 0, 0},
-     {46, 2, 66, 0, 0},
-     NULL},
+     .slow = {46, 2, 66, 0, 0}},
     {"free",
      replace_own,
      replace_is_slow,
      64,
-     0,
      8000,
      48,
-     READER_MODE_FREE,
-     false,
-     false,
      {64, 0, 0, 0, 0},
      {17, 3, 27, 0, 1},
-     NULL},
+     .free = true},
     {"unnamed",
      replace_unnamed,
      replace_is_slow,
      64,
-     0,
      8000,
      48,
-     READER_MODE_FENCED,
-     true,
-     false,
      {64, 0, 0, 0, 0},
      {17, 0, 30, 0, 0},
-     NULL},
+     .unnamed = true},
     {"neighbours",
      replace_neighbours,
      replace_is_slow,
      64,
-     0,
      8000,
      48,
-     READER_MODE_FENCED,
-     false,
-     false,
      {64, 0, 0, 0, 0},
-     {16, 0, 0, 0, 0},
-     NULL},
+     .slow = {16, 0, 0, 0, 0}},
     /* Batches exceed a CPU's credit, so the account of latent bytes is written. The objects that 64
      * CPUs defer before a grace period is worth its cost exceed the default limit. With that limit,
      * credits are collected now and then, by 60 stores, and a count of few rounds would only show
@@ -272,43 +254,24 @@ static const struct scenario {
      replace_own,
      replace_is_slow,
      4096,
-     0,
      2000,
      8,
-     READER_MODE_FENCED,
-     false,
-     false,
      {61, 0, 0, 0, 0},
      {48, 30, 73, 0, 0},
-     "64M"},
+     .latent_limit = "64M"},
     /* Two sections on each CPU, and two grace periods. */
-    {"readers",
-     read_section,
-     NULL,
-     64,
-     0,
-     10,
-     2,
-     READER_MODE_FENCED,
-     false,
-     false,
-     {0},
-     {128, 380, 380, 0, 0},
-     NULL},
+    {"readers", read_section, NULL, 64, 10, 2, {0}, .slow = {128, 380, 380, 0, 0}},
     /* Refills and flushes of 16 objects; slabs of 15. */
     {"slabs",
      grow_and_shrink,
      grow_is_slow,
      4096,
-     16 * 4096,
      512,
      6,
-     READER_MODE_FENCED,
-     false,
-     true,
      {60, 0, 0, 0, 0},
      {33, 1467, 959, 23, 43},
-     NULL},
+     .object_cache = 16 * 4096,
+     .empty = true},
 };
 
 static void turn_traced(const struct scenario *scenario, unsigned cpu)
@@ -358,7 +321,7 @@ static void prepare(const struct scenario *scenario)
     struct prudence_cache_attr attr = {.size = sizeof attr,
                                        .object_cache_bytes = scenario->object_cache};
 
-    gp_reader_mode = scenario->mode;
+    gp_reader_mode = scenario->free ? READER_MODE_FREE : READER_MODE_FENCED;
     mode_follow_options(&prudence_default);
     prudence_option_set("latent_limit", scenario->latent_limit ? scenario->latent_limit : "32M");
     own.size = scenario->size;

@@ -88,28 +88,28 @@ static void wants_all(void *unused)
     os_percpu_unclaim(lines, &token);
 }
 
-static void held_beside_a_claim(void)
+CASE_THEN("held-beside-a-claim", held_beside_a_claim, one_at_a_time, 3, 5)
 {
     start();
     explore_thread_on(0, steps_in, NULL);
     explore_thread_on(1, claims, NULL);
 }
 
-static void held_beside_one_that_shares(void)
+CASE_THEN("held-beside-one-that-shares", held_beside_one_that_shares, one_at_a_time, 3, 4)
 {
     start();
     explore_thread_on(0, steps_in, NULL);
     explore_thread_on(1, shares, NULL);
 }
 
-static void held_by_two(void)
+CASE_THEN("held-by-two", held_by_two, one_at_a_time, 2, 4)
 {
     start();
     explore_thread_on(0, steps_in, NULL);
     explore_thread_on(1, steps_in, NULL);
 }
 
-static void held_shared_and_claimed(void)
+CASE_THEN("held-shared-and-claimed", held_shared_and_claimed, one_at_a_time, 1, 3)
 {
     start();
     explore_thread_on(0, steps_in, NULL);
@@ -117,18 +117,9 @@ static void held_shared_and_claimed(void)
     explore_thread_on(2, shares, NULL);
 }
 
-static void held_beside_one_that_wants_all(void)
+CASE_THEN("held-beside-one-that-wants-all", held_beside_one_that_wants_all, one_at_a_time, 3, 4)
 {
     start();
     explore_thread_on(0, steps_in, NULL);
     explore_thread_on(1, wants_all, NULL);
 }
-
-const struct explore_case bias_cases[] = {
-    {"held-beside-a-claim", held_beside_a_claim, one_at_a_time, 3, 5},
-    {"held-beside-one-that-shares", held_beside_one_that_shares, one_at_a_time, 3, 4},
-    {"held-by-two", held_by_two, one_at_a_time, 2, 4},
-    {"held-shared-and-claimed", held_shared_and_claimed, one_at_a_time, 1, 3},
-    {"held-beside-one-that-wants-all", held_beside_one_that_wants_all, one_at_a_time, 3, 4},
-    {NULL, NULL, NULL, 0, 0},
-};

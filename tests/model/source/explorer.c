@@ -1001,13 +1001,14 @@ static void find_tls(void)
 }
 
 /* Finds a case by name; prints all names if `name` is empty. */
-static void find_case(const struct explore_case *cases, const char *name)
+static void find_case(const char *name)
 {
-    for (; cases->name; cases++) {
+    for (const struct explore_case *const *each = __start_explored; each < __stop_explored;
+         each++) {
         if (!*name)
-            printf("%s\n", cases->name);
-        else if (!strcmp(cases->name, name))
-            E->now = cases;
+            printf("%s\n", (*each)->name);
+        else if (!strcmp((*each)->name, name))
+            E->now = *each;
     }
 }
 
@@ -1020,16 +1021,7 @@ int main(int count, char **arguments)
 
     make_explorer();
     find_tls();
-    find_case(litmus_cases, name);
-    find_case(gp_cases, name);
-    find_case(slab_cases, name);
-    find_case(bias_cases, name);
-    find_case(structure_cases, name);
-    find_case(hash_cases, name);
-    find_case(map_cases, name);
-    find_case(map_values_cases, name);
-    find_case(hash_values_cases, name);
-    find_case(routes_cases, name);
+    find_case(name);
     if (!*name)
         return 0;
     if (!E->now)

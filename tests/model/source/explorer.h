@@ -29,6 +29,22 @@ struct explore_case {
     unsigned deep;       /* the same, under PRUDENCE_MODELS=deep */
 };
 
+/* All cases; the linker makes the array. */
+extern const struct explore_case *const __start_explored[], *const __stop_explored[];
+
+/* CASE(name, setup, bound, deep) begins the definition of a case's setup, and CASE_THEN(name,
+ * setup, after, bound, deep) that of one with a check after it. */
+#define CASE(name, setup, bound, deep) CASE_OF(name, setup, NULL, bound, deep)
+#define CASE_THEN(name, setup, after, bound, deep)                                                 \
+    static void after(void);                                                                       \
+    CASE_OF(name, setup, after, bound, deep)
+#define CASE_OF(name, setup, after, bound, deep)                                                   \
+    static void setup(void);                                                                       \
+    static const struct explore_case setup##_case = {name, setup, after, bound, deep};             \
+    static const struct explore_case *const setup##_explored                                       \
+        __attribute__((section("explored"), used)) = &setup##_case;                                \
+    static void setup(void)
+
 /* --- for cases --- */
 #define EXPLORE_THREADS_MAX 6
 
@@ -103,10 +119,5 @@ void system_start(void); /* called by system.c, once */
 
 /* Excludes memory from the restoring, because it is large and constant. */
 void explore_keep(void *memory, size_t bytes);
-
-/* Tables of the files *_cases.c; each ends with an entry without a name. */
-extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[], bias_cases[],
-    structure_cases[], hash_cases[], map_cases[], map_values_cases[], hash_values_cases[],
-    routes_cases[];
 
 #endif /* MODEL_SOURCE_EXPLORER_H */

@@ -119,42 +119,42 @@ static void drives(void *unused)
     gp_drive(domain);
 }
 
-static void one_driver(void)
+CASE("one-driver", one_driver, 4, 5)
 {
     start();
     explore_thread(reads, NULL);
     explore_thread(frees, NULL);
 }
 
-static void one_driver_two_sections(void)
+CASE("one-driver-two-sections", one_driver_two_sections, 3, 4)
 {
     start();
     explore_thread(reads_twice, NULL);
     explore_thread(frees, NULL);
 }
 
-static void one_driver_fenced(void)
+CASE("one-driver-fenced", one_driver_fenced, 4, 5)
 {
     start_fenced();
     explore_thread(reads, NULL);
     explore_thread(frees, NULL);
 }
 
-static void inline_reader(void)
+CASE("inline-reader", inline_reader, 3, 4)
 {
     start();
     explore_thread(reads_registered, NULL);
     explore_thread(frees, NULL);
 }
 
-static void inline_reader_fenced(void)
+CASE("inline-reader-fenced", inline_reader_fenced, 3, 4)
 {
     start_fenced();
     explore_thread(reads_registered, NULL);
     explore_thread(frees, NULL);
 }
 
-static void two_drivers(void)
+CASE("two-drivers", two_drivers, 2, 3)
 {
     start();
     explore_thread(reads, NULL);
@@ -162,7 +162,7 @@ static void two_drivers(void)
     explore_thread(starts_and_drives, NULL);
 }
 
-static void two_drivers_one_goal(void)
+CASE("two-drivers-one-goal", two_drivers_one_goal, 2, 4)
 {
     start();
     explore_thread(reads_registered, NULL);
@@ -170,7 +170,7 @@ static void two_drivers_one_goal(void)
     explore_thread(drives, NULL);
 }
 
-static void two_drivers_fenced(void)
+CASE("two-drivers-fenced", two_drivers_fenced, 2, 3)
 {
     start_fenced();
     explore_thread(reads, NULL);
@@ -195,7 +195,7 @@ static void frees_at_once(void *unused)
         end_thing(thing);
 }
 
-static void at_once(void)
+CASE("at-once", at_once, 3, 4)
 {
     start();
     domain->tried_on = 1;
@@ -203,7 +203,7 @@ static void at_once(void)
     explore_thread(frees_at_once, NULL);
 }
 
-static void at_once_fenced(void)
+CASE("at-once-fenced", at_once_fenced, 3, 4)
 {
     start_fenced();
     domain->tried_on = 1;
@@ -211,7 +211,7 @@ static void at_once_fenced(void)
     explore_thread(frees_at_once, NULL);
 }
 
-static void at_once_beside_a_driver(void)
+CASE("at-once-beside-a-driver", at_once_beside_a_driver, 2, 3)
 {
     at_once();
     explore_thread(starts_and_drives, NULL);
@@ -224,7 +224,7 @@ static void tries(void *unused)
 }
 
 /* A grace period that ends at once also counts for another thread. */
-static void at_once_for_another(void)
+CASE("at-once-for-another", at_once_for_another, 2, 3)
 {
     start();
     domain->tried_on = 1;
@@ -249,7 +249,7 @@ static void switches_to_free(void *unused)
     mode_follow_options(domain);
 }
 
-static void to_fenced(void)
+CASE("to-fenced", to_fenced, 2, 3)
 {
     start();
     explore_thread(reads, NULL);
@@ -257,7 +257,7 @@ static void to_fenced(void)
     explore_thread(switches_to_fenced, NULL);
 }
 
-static void inline_reader_to_fenced(void)
+CASE("inline-reader-to-fenced", inline_reader_to_fenced, 2, 3)
 {
     start();
     explore_thread(reads_registered, NULL);
@@ -265,13 +265,13 @@ static void inline_reader_to_fenced(void)
     explore_thread(switches_to_fenced, NULL);
 }
 
-static void at_once_to_free(void)
+CASE("at-once-to-free", at_once_to_free, 2, 3)
 {
     at_once_fenced();
     explore_thread(switches_to_free, NULL);
 }
 
-static void to_free(void)
+CASE("to-free", to_free, 2, 3)
 {
     start_fenced();
     explore_thread(reads, NULL);
@@ -279,7 +279,7 @@ static void to_free(void)
     explore_thread(switches_to_free, NULL);
 }
 
-static void inline_reader_to_free(void)
+CASE("inline-reader-to-free", inline_reader_to_free, 2, 3)
 {
     start_fenced();
     explore_thread(reads_registered, NULL);
@@ -318,14 +318,14 @@ static void parks_and_frees(void *unused)
     frees(unused);
 }
 
-static void parked_while_it_reads(void)
+CASE("parks", parked_while_it_reads, 3, 4)
 {
     start();
     explore_thread(reads_registered, NULL);
     explore_thread(parks_and_frees, NULL);
 }
 
-static void parked_while_it_reads_fenced(void)
+CASE("parks-fenced", parked_while_it_reads_fenced, 2, 3)
 {
     start_fenced();
     explore_thread(reads_spared, NULL);
@@ -333,7 +333,7 @@ static void parked_while_it_reads_fenced(void)
     explore_thread(frees, NULL);
 }
 
-static void parked_by_another(void)
+CASE("parks-by-another", parked_by_another, 2, 3)
 {
     start();
     explore_thread(reads_registered, NULL);
@@ -348,14 +348,14 @@ static void parked_and_switched(void *unused)
     frees(unused);
 }
 
-static void parked_to_fenced(void)
+CASE("parks-to-fenced", parked_to_fenced, 2, 3)
 {
     start();
     explore_thread(reads_registered, NULL);
     explore_thread(parked_and_switched, NULL);
 }
 
-static void parked_to_fenced_by_another(void)
+CASE("parks-two-switches", parked_to_fenced_by_another, 2, 3)
 {
     start();
     explore_thread(reads_registered, NULL);
@@ -409,7 +409,7 @@ static void may_be_asked(void)
     domain->asked_at = explore_clock() - 1000000000;
 }
 
-static void asked(void)
+CASE("asked", asked, 3, 4)
 {
     start();
     may_be_asked();
@@ -417,7 +417,7 @@ static void asked(void)
     explore_thread(frees_when_answered, NULL);
 }
 
-static void asked_inside(void)
+CASE("asked-inside", asked_inside, 3, 4)
 {
     start();
     may_be_asked();
@@ -425,7 +425,7 @@ static void asked_inside(void)
     explore_thread(frees_when_answered, NULL);
 }
 
-static void asked_and_parked(void)
+CASE("asked-and-parked", asked_and_parked, 2, 3)
 {
     asked();
     explore_thread(parks, NULL);
@@ -437,7 +437,7 @@ static void asks_and_frees(void *unused)
     frees(unused);
 }
 
-static void asked_and_driven(void)
+CASE("asked-and-driven", asked_and_driven, 3, 4)
 {
     start();
     may_be_asked();
@@ -445,13 +445,13 @@ static void asked_and_driven(void)
     explore_thread(asks_and_frees, NULL);
 }
 
-static void asked_to_fenced(void)
+CASE("asked-to-fenced", asked_to_fenced, 2, 3)
 {
     asked();
     explore_thread(switches_to_fenced, NULL);
 }
 
-static void asked_to_free(void)
+CASE("asked-to-free", asked_to_free, 2, 3)
 {
     start_fenced();
     may_be_asked();
@@ -477,14 +477,14 @@ static void reads_in_domain(void *unused)
     prudence_domain_read_unlock(domain);
 }
 
-static void own_domain(void)
+CASE("own-domain", own_domain, 3, 4)
 {
     make_domain(PRUDENCE_DOMAIN_MEMB);
     explore_thread(reads_in_domain, NULL);
     explore_thread(frees, NULL);
 }
 
-static void srcu(void)
+CASE("srcu", srcu, 1, 3)
 {
     make_domain(PRUDENCE_DOMAIN_SRCU);
     explore_thread(reads_in_domain, NULL);
@@ -502,7 +502,7 @@ static void is_online(void *unused)
     prudence_qsbr_offline(domain);
 }
 
-static void qsbr(void)
+CASE("qsbr", qsbr, 1, 3)
 {
     make_domain(PRUDENCE_DOMAIN_QSBR);
     explore_thread(is_online, NULL);
@@ -555,7 +555,7 @@ static void hazards_to_free(void *unused)
     hazard_slots_follow_options();
 }
 
-static void hazard_polled(void)
+CASE("hazard-polled", hazard_polled, 2, 3)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
     explore_thread(protects_registered, NULL);
@@ -578,21 +578,21 @@ static void moves_up(void *unused)
     prudence_hazard_release(row);
 }
 
-static void hazard_moved_up(void)
+CASE("hazard-moved-up", hazard_moved_up, 2, 3)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
     explore_thread(moves_up, NULL);
     explore_thread(polls, NULL);
 }
 
-static void hazard_followed_up(void)
+CASE("hazard-followed-up", hazard_followed_up, 2, 3)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
     explore_thread(moves_up, NULL);
     explore_thread(frees, NULL);
 }
 
-static void hazard_claimed(void)
+CASE("hazard-claimed", hazard_claimed, 2, 2)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
     explore_thread(protects, NULL);
@@ -600,26 +600,26 @@ static void hazard_claimed(void)
     explore_thread(starts_and_drives, NULL);
 }
 
-static void hazard_polled_fenced(void)
+CASE("hazard-polled-fenced", hazard_polled_fenced, 2, 3)
 {
     gp_reader_mode = READER_MODE_FENCED;
     hazard_polled();
 }
 
-static void hazard_grace_period(void)
+CASE("hazard-grace-period", hazard_grace_period, 2, 3)
 {
     make_domain(PRUDENCE_DOMAIN_HAZARD);
     explore_thread(protects_registered, NULL);
     explore_thread(frees, NULL);
 }
 
-static void hazard_to_fenced(void)
+CASE("hazard-to-fenced", hazard_to_fenced, 2, 2)
 {
     hazard_polled();
     explore_thread(hazards_to_fenced, NULL);
 }
 
-static void hazard_to_free(void)
+CASE("hazard-to-free", hazard_to_free, 2, 2)
 {
     hazard_polled_fenced();
     explore_thread(hazards_to_free, NULL);
@@ -647,7 +647,7 @@ static void advances(void *unused)
         end_thing(thing);
 }
 
-static void repin(void)
+CASE("repin", repin, 2, 3)
 {
     start();
     explore_thread(moves_its_pin, NULL);
@@ -655,7 +655,7 @@ static void repin(void)
     explore_thread(starts_and_drives, NULL);
 }
 
-static void repin_fenced(void)
+CASE("repin-fenced", repin_fenced, 2, 3)
 {
     start_fenced();
     explore_thread(moves_its_pin, NULL);
@@ -663,7 +663,7 @@ static void repin_fenced(void)
     explore_thread(starts_and_drives, NULL);
 }
 
-static void try_advance(void)
+CASE("try-advance", try_advance, 1, 3)
 {
     start();
     explore_thread(moves_its_pin, NULL);
@@ -695,7 +695,7 @@ static void gives_and_takes_back(void *unused)
     prudence_qsbr_offline(domain);
 }
 
-static void kick_taken_back(void)
+CASE("kick-taken-back", kick_taken_back, 3, 4)
 {
     make_domain(PRUDENCE_DOMAIN_QSBR);
     kicked_owner = explore_alloc(sizeof *kicked_owner);
@@ -748,7 +748,7 @@ static void make_external(const struct prudence_domain_ops *ops)
     explore_thread(frees, NULL);
 }
 
-static void external_polled(void)
+CASE("external-polled", external_polled, 2, 3)
 {
     make_external(&(struct prudence_domain_ops){.size = sizeof(struct prudence_domain_ops),
                                                 .start_poll = foreign_start_poll,
@@ -756,7 +756,7 @@ static void external_polled(void)
     explore_thread(starts_and_drives, NULL);
 }
 
-static void external_synchronized(void)
+CASE("external-synchronized", external_synchronized, 1, 2)
 {
     make_external(&(struct prudence_domain_ops){.size = sizeof(struct prudence_domain_ops),
                                                 .synchronize = foreign_synchronize});
@@ -777,7 +777,7 @@ static void asked_is_over(void)
     explore_note();
 }
 
-static void external_asked(void)
+CASE_THEN("external-asked", external_asked, asked_is_over, 2, 3)
 {
     start();
     domain = prudence_domain_create_external(
@@ -814,14 +814,14 @@ static void make_set(unsigned count)
     explore_thread(reads, NULL);
 }
 
-static void set_of_one(void)
+CASE("set-of-one", set_of_one, 1, 3)
 {
     make_set(1);
     explore_thread(frees_after_two_looks, NULL);
     explore_thread(starts_and_drives, NULL);
 }
 
-static void set_of_two(void)
+CASE("set-of-two", set_of_two, 2, 3)
 {
     make_set(2);
     explore_thread(frees, NULL);
@@ -848,7 +848,7 @@ static void destroys(void *unused)
     explore_note();
 }
 
-static void destroyed_while_visited(void)
+CASE("destroyed-while-visited", destroyed_while_visited, 2, 3)
 {
     make_domain(PRUDENCE_DOMAIN_MEMB);
     explore_thread(visits, NULL);
@@ -913,14 +913,14 @@ static void two_were_called(void)
     explore_note();
 }
 
-static void two_pushers(void)
+CASE_THEN("two-pushers", two_pushers, two_were_called, 2, 3)
 {
     make_queue();
     explore_thread(pushes, &heads[0]);
     explore_thread(pushes, &heads[1]);
 }
 
-static void late_pusher(void)
+CASE_THEN("late-pusher", late_pusher, two_were_called_soon, 2, 3)
 {
     make_queue();
     explore_thread(pushes, &heads[0]);
@@ -935,7 +935,7 @@ static void unlinks_and_pushes(void *unused)
     callback_push(queue, &heads[0], 0);
 }
 
-static void callback_frees(void)
+CASE("callback-frees", callback_frees, 1, 2)
 {
     make_queue();
     explore_thread(reads, NULL);
@@ -953,65 +953,8 @@ static void pushes_and_waits(void *unused)
     explore_note();
 }
 
-static void barrier(void)
+CASE("barrier", barrier, 2, 3)
 {
     make_queue();
     explore_thread(pushes_and_waits, NULL);
 }
-
-const struct explore_case gp_cases[] = {
-    {"one-driver", one_driver, NULL, 4, 5},
-    {"one-driver-two-sections", one_driver_two_sections, NULL, 3, 4},
-    {"one-driver-fenced", one_driver_fenced, NULL, 4, 5},
-    {"inline-reader", inline_reader, NULL, 3, 4},
-    {"inline-reader-fenced", inline_reader_fenced, NULL, 3, 4},
-    {"two-drivers", two_drivers, NULL, 2, 3},
-    {"two-drivers-fenced", two_drivers_fenced, NULL, 2, 3},
-    {"two-drivers-one-goal", two_drivers_one_goal, NULL, 2, 4},
-    {"at-once", at_once, NULL, 3, 4},
-    {"at-once-fenced", at_once_fenced, NULL, 3, 4},
-    {"at-once-beside-a-driver", at_once_beside_a_driver, NULL, 2, 3},
-    {"at-once-for-another", at_once_for_another, NULL, 2, 3},
-    {"at-once-to-free", at_once_to_free, NULL, 2, 3},
-    {"to-fenced", to_fenced, NULL, 2, 3},
-    {"inline-reader-to-fenced", inline_reader_to_fenced, NULL, 2, 3},
-    {"to-free", to_free, NULL, 2, 3},
-    {"inline-reader-to-free", inline_reader_to_free, NULL, 2, 3},
-    {"parks", parked_while_it_reads, NULL, 3, 4},
-    {"parks-fenced", parked_while_it_reads_fenced, NULL, 2, 3},
-    {"parks-by-another", parked_by_another, NULL, 2, 3},
-    {"parks-to-fenced", parked_to_fenced, NULL, 2, 3},
-    {"parks-two-switches", parked_to_fenced_by_another, NULL, 2, 3},
-    {"asked", asked, NULL, 3, 4},
-    {"asked-inside", asked_inside, NULL, 3, 4},
-    {"asked-and-parked", asked_and_parked, NULL, 2, 3},
-    {"asked-and-driven", asked_and_driven, NULL, 3, 4},
-    {"asked-to-fenced", asked_to_fenced, NULL, 2, 3},
-    {"asked-to-free", asked_to_free, NULL, 2, 3},
-    {"own-domain", own_domain, NULL, 3, 4},
-    {"srcu", srcu, NULL, 1, 3},
-    {"qsbr", qsbr, NULL, 1, 3},
-    {"hazard-polled", hazard_polled, NULL, 2, 3},
-    {"hazard-claimed", hazard_claimed, NULL, 2, 2},
-    {"hazard-moved-up", hazard_moved_up, NULL, 2, 3},
-    {"hazard-followed-up", hazard_followed_up, NULL, 2, 3},
-    {"hazard-polled-fenced", hazard_polled_fenced, NULL, 2, 3},
-    {"hazard-grace-period", hazard_grace_period, NULL, 2, 3},
-    {"hazard-to-fenced", hazard_to_fenced, NULL, 2, 2},
-    {"hazard-to-free", hazard_to_free, NULL, 2, 2},
-    {"repin", repin, NULL, 2, 3},
-    {"repin-fenced", repin_fenced, NULL, 2, 3},
-    {"try-advance", try_advance, NULL, 1, 3},
-    {"kick-taken-back", kick_taken_back, NULL, 3, 4},
-    {"external-polled", external_polled, NULL, 2, 3},
-    {"external-synchronized", external_synchronized, NULL, 1, 2},
-    {"external-asked", external_asked, asked_is_over, 2, 3},
-    {"set-of-one", set_of_one, NULL, 1, 3},
-    {"set-of-two", set_of_two, NULL, 2, 3},
-    {"destroyed-while-visited", destroyed_while_visited, NULL, 2, 3},
-    {"two-pushers", two_pushers, two_were_called, 2, 3},
-    {"late-pusher", late_pusher, two_were_called_soon, 2, 3},
-    {"callback-frees", callback_frees, NULL, 1, 2},
-    {"barrier", barrier, NULL, 2, 3},
-    {NULL, NULL, NULL, 0, 0},
-};

@@ -126,14 +126,14 @@ static void what_is_gone_is_unlinked(void)
     explore_note();
 }
 
-static void neighbours_are_removed(void)
+CASE_THEN("lockfree-neighbours", neighbours_are_removed, one_is_left, 8, 10)
 {
     make_lockfree(3);
     explore_thread(removes, objects[1]);
     explore_thread(removes, objects[2]);
 }
 
-static void all_are_removed(void)
+CASE_THEN("lockfree-three-removals", all_are_removed, the_chain_is_empty, 3, 5)
 {
     make_lockfree(3);
     for (unsigned i = 0; i < 3; i++)
@@ -152,7 +152,8 @@ static void one_is_left(void)
     explore_assert(is_linked(objects[0]) && count_of(0) == 1 && !count_of(1) && !count_of(2));
 }
 
-static void the_first_is_removed_beside_an_addition(void)
+CASE_THEN("lockfree-first-and-push", the_first_is_removed_beside_an_addition, added_and_removed, 8,
+          10)
 {
     make_lockfree(2);
     explore_thread(removes, objects[1]);
@@ -165,14 +166,14 @@ static void added_and_removed(void)
     explore_assert(count_of(0) == 1 && !count_of(1) && count_of(2) == 1);
 }
 
-static void one_key_is_added_twice(void)
+CASE_THEN("lockfree-add-unique-twice", one_key_is_added_twice, the_key_is_there_once, 8, 10)
 {
     make_lockfree(1);
     explore_thread(adds_unique, make_object(1, 7));
     explore_thread(adds_unique, make_object(2, 7));
 }
 
-static void one_key_is_added_and_replaced(void)
+CASE_THEN("lockfree-add-and-replace", one_key_is_added_and_replaced, the_key_is_there_once, 3, 5)
 {
     make_lockfree(1);
     explore_thread(adds_replacing, make_object(1, 7));
@@ -187,7 +188,7 @@ static void the_key_is_there_once(void)
     explore_assert((results[1] == 1) + (results[2] == 1) + (results[3] == 1) == 1);
 }
 
-static void one_is_removed_twice_and_replaced(void)
+CASE_THEN("lockfree-removed-twice", one_is_removed_twice_and_replaced, one_thread_has_it, 4, 5)
 {
     make_lockfree(2);
     explore_thread(removes, objects[0]);
@@ -214,7 +215,8 @@ static void finds_one(void *unused)
     explore_note();
 }
 
-static void a_replacement_is_looked_for(void)
+CASE_THEN("lockfree-replaced-and-found", a_replacement_is_looked_for, what_is_gone_is_unlinked, 3,
+          4)
 {
     make_lockfree(2);
     explore_thread(replaces, objects[1]);
@@ -265,7 +267,7 @@ static void adds_in_section(void *of)
     prudence_read_unlock();
 }
 
-static void a_reader_beside_a_removal(void)
+CASE("lockfree-reader", a_reader_beside_a_removal, 2, 4)
 {
     start_gp();
     make_lockfree(3);
@@ -275,7 +277,7 @@ static void a_reader_beside_a_removal(void)
 
 /* One update passes an object that another removes and frees; it unlinks that object, or its
  * link says so. */
-static void a_removal_beside_a_removal(void)
+CASE("lockfree-removal-beside", a_removal_beside_a_removal, 2, 4)
 {
     start_gp();
     make_lockfree(3);
@@ -283,7 +285,7 @@ static void a_removal_beside_a_removal(void)
     explore_thread(removes_and_frees, objects[2]);
 }
 
-static void an_addition_beside_a_removal(void)
+CASE("lockfree-addition-beside", an_addition_beside_a_removal, 2, 4)
 {
     start_gp();
     make_lockfree(2);
@@ -395,14 +397,14 @@ static void looks_for_both(void *unused)
         explore_note();
 }
 
-static void a_rename(void)
+CASE_THEN("rename", a_rename, it_has_the_new_name, 4, 5)
 {
     make_names(1, 0, 1);
     explore_thread(looks_for_both, NULL);
     explore_thread(renames, NULL);
 }
 
-static void a_rename_in_one_chain(void)
+CASE_THEN("rename-in-a-chain", a_rename_in_one_chain, it_has_the_new_name, 4, 5)
 {
     make_names(1, 0, 0);
     explore_thread(looks_for_both, NULL);
@@ -422,7 +424,7 @@ static void finds_the_new_name(void *unused)
         explore_note();
 }
 
-static void a_name_is_replaced(void)
+CASE_THEN("rename-replaces", a_name_is_replaced, it_has_the_new_name, 3, 5)
 {
     make_names(2, 0, 1);
     prudence_hash_add_duplicate(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
@@ -452,7 +454,7 @@ static void looks_for_exchanged(void *unused)
         explore_note();
 }
 
-static void an_exchange(void)
+CASE("rename-exchange", an_exchange, 3, 4)
 {
     make_names(1, 0, 1);
     prudence_hash_add_duplicate(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
@@ -481,7 +483,7 @@ static void renames_back(void *unused)
                                          name_has_key, &key, &fresh->name));
 }
 
-static void renames_in_opposite_directions(void)
+CASE_THEN("rename-opposite", renames_in_opposite_directions, both_are_renamed, 3, 4)
 {
     make_names(1, 0, 1);
     prudence_hash_add_duplicate(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
@@ -515,7 +517,7 @@ static void begin_resize(unsigned order)
     table->phase = HASH_MOVING;
 }
 
-static void a_rename_beside_a_larger_array(void)
+CASE_THEN("rename-beside-a-resize", a_rename_beside_a_larger_array, it_has_the_new_name, 3, 4)
 {
     make_names(1, 0, 1);
     begin_resize(2);
@@ -523,7 +525,7 @@ static void a_rename_beside_a_larger_array(void)
     explore_thread(renames, NULL);
 }
 
-static void a_rename_in_a_chain_that_is_cut(void)
+CASE_THEN("rename-in-a-cut-chain", a_rename_in_a_chain_that_is_cut, it_has_the_new_name, 3, 4)
 {
     make_names(1, 0, 0);
     prudence_hash_add_duplicate(tables[0], old_hash, &make_name(3, 5, 5)->name.node);
@@ -537,24 +539,3 @@ static void it_has_the_new_name(void)
     explore_assert(!object_under(0, old_hash, OLD) && object_under(1, new_hash, NEW) == 1);
     explore_note();
 }
-
-const struct explore_case hash_cases[] = {
-    {"lockfree-neighbours", neighbours_are_removed, one_is_left, 8, 10},
-    {"lockfree-three-removals", all_are_removed, the_chain_is_empty, 3, 5},
-    {"lockfree-first-and-push", the_first_is_removed_beside_an_addition, added_and_removed, 8, 10},
-    {"lockfree-add-unique-twice", one_key_is_added_twice, the_key_is_there_once, 8, 10},
-    {"lockfree-add-and-replace", one_key_is_added_and_replaced, the_key_is_there_once, 3, 5},
-    {"lockfree-removed-twice", one_is_removed_twice_and_replaced, one_thread_has_it, 4, 5},
-    {"lockfree-replaced-and-found", a_replacement_is_looked_for, what_is_gone_is_unlinked, 3, 4},
-    {"lockfree-reader", a_reader_beside_a_removal, NULL, 2, 4},
-    {"lockfree-removal-beside", a_removal_beside_a_removal, NULL, 2, 4},
-    {"lockfree-addition-beside", an_addition_beside_a_removal, NULL, 2, 4},
-    {"rename", a_rename, it_has_the_new_name, 4, 5},
-    {"rename-in-a-chain", a_rename_in_one_chain, it_has_the_new_name, 4, 5},
-    {"rename-replaces", a_name_is_replaced, it_has_the_new_name, 3, 5},
-    {"rename-exchange", an_exchange, NULL, 3, 4},
-    {"rename-opposite", renames_in_opposite_directions, both_are_renamed, 3, 4},
-    {"rename-beside-a-resize", a_rename_beside_a_larger_array, it_has_the_new_name, 3, 4},
-    {"rename-in-a-cut-chain", a_rename_in_a_chain_that_is_cut, it_has_the_new_name, 3, 4},
-    {NULL, NULL, NULL, 0, 0},
-};

@@ -71,28 +71,28 @@ static void gets_value(void *may_be_gone)
     leave();
 }
 
-static void values_put(void)
+CASE_THEN("hash-values-put", values_put, no_value_is_lost, 3, 4)
 {
     make_values();
     explore_thread(puts_value, (void *)1);
     explore_thread(gets_value, NULL);
 }
 
-static void values_erased(void)
+CASE_THEN("hash-values-erased", values_erased, no_value_is_lost, 3, 4)
 {
     make_values();
     explore_thread(erases_value, NULL);
     explore_thread(gets_value, (void *)1);
 }
 
-static void values_put_and_exchanged(void)
+CASE_THEN("hash-values-put-and-exchanged", values_put_and_exchanged, no_value_is_lost, 3, 4)
 {
     make_values();
     explore_thread(puts_value, (void *)1);
     explore_thread(exchanges_value, (void *)2);
 }
 
-static void values_put_and_erased(void)
+CASE_THEN("hash-values-put-and-erased", values_put_and_erased, no_value_is_lost, 3, 4)
 {
     make_values();
     explore_thread(puts_value, (void *)1);
@@ -115,11 +115,3 @@ static void no_value_is_lost(void)
     if (there != &items[0])
         explore_note();
 }
-
-const struct explore_case hash_values_cases[] = {
-    {"hash-values-put", values_put, no_value_is_lost, 3, 4},
-    {"hash-values-erased", values_erased, no_value_is_lost, 3, 4},
-    {"hash-values-put-and-exchanged", values_put_and_exchanged, no_value_is_lost, 3, 4},
-    {"hash-values-put-and-erased", values_put_and_erased, no_value_is_lost, 3, 4},
-    {NULL, NULL, NULL, 0, 0},
-};

@@ -45,22 +45,22 @@ static void make_two(bool first, bool second, bool all)
         explore_thread(stores_and_loads, (void *)i);
 }
 
-static void no_fences(void)
+CASE_THEN("breaks-store-buffering", no_fences, one_was_seen, 2, 2)
 {
     make_two(false, false, false);
 }
 
-static void one_fence(void)
+CASE_THEN("breaks-store-buffering-one-fence", one_fence, one_was_seen, 2, 2)
 {
     make_two(true, false, false);
 }
 
-static void two_fences(void)
+CASE_THEN("store-buffering-two-fences", two_fences, one_was_seen, 6, 6)
 {
     make_two(true, true, false);
 }
 
-static void a_remote_fence(void)
+CASE_THEN("store-buffering-membarrier", a_remote_fence, one_was_seen, 6, 6)
 {
     make_two(false, false, true);
 }
@@ -88,7 +88,7 @@ static void not_the_first_alone(void)
     explore_assert(seen[0] || seen[1] != 1);
 }
 
-static void two_stores(void)
+CASE_THEN("breaks-two-stores", two_stores, not_the_first_alone, 2, 2)
 {
     explore_thread(stores_twice, NULL);
     explore_thread(stores_and_looks, NULL);
@@ -121,13 +121,13 @@ static void message_came_whole(void)
     explore_note();
 }
 
-static void relaxed_message(void)
+CASE_THEN("breaks-relaxed-message", relaxed_message, message_came_whole, 3, 3)
 {
     explore_thread(sends, NULL);
     explore_thread(receives, NULL);
 }
 
-static void released_message(void)
+CASE_THEN("released-message", released_message, message_came_whole, 6, 6)
 {
     releases = true;
     relaxed_message();
@@ -148,13 +148,13 @@ static void counts(void *unused)
         pthread_mutex_unlock(&mutex);
 }
 
-static void unlocked_count(void)
+CASE("breaks-unlocked-count", unlocked_count, 0, 0)
 {
     explore_thread(counts, NULL);
     explore_thread(counts, NULL);
 }
 
-static void locked_count(void)
+CASE("locked-count", locked_count, 6, 6)
 {
     locks = true;
     unlocked_count();
@@ -184,7 +184,7 @@ static void none_is_lost(void)
     explore_note();
 }
 
-static void increment_out_of_order(void)
+CASE_THEN("breaks-increment-out-of-order", increment_out_of_order, none_is_lost, 2, 2)
 {
     early = true;
     ordered = true;
@@ -192,13 +192,13 @@ static void increment_out_of_order(void)
     explore_thread(increments, NULL);
 }
 
-static void increment_without_barriers(void)
+CASE_THEN("breaks-increment-without-barriers", increment_without_barriers, none_is_lost, 3, 3)
 {
     explore_thread(increments, NULL);
     explore_thread(increments, NULL);
 }
 
-static void increment_with_barriers(void)
+CASE_THEN("increment-with-barriers", increment_with_barriers, none_is_lost, 6, 6)
 {
     ordered = true;
     increment_without_barriers();
@@ -222,7 +222,7 @@ static void frees_block(void *unused)
     store_release(&x, (uint64_t)1);
 }
 
-static void use_after_free(void)
+CASE("breaks-use-after-free", use_after_free, 1, 1)
 {
     block = explore_alloc(sizeof *block);
     explore_thread(uses_block, NULL);
@@ -239,7 +239,7 @@ static void sleeps(void *unused)
     os_word_wait(&word, 0, 0);
 }
 
-static void sleep_for_ever(void)
+CASE("breaks-sleep-for-ever", sleep_for_ever, 0, 0)
 {
     explore_thread(sleeps, NULL);
 }
@@ -252,26 +252,7 @@ static void spins(void *unused)
         os_relax();
 }
 
-static void spin_for_ever(void)
+CASE("breaks-spin-for-ever", spin_for_ever, 0, 0)
 {
     explore_thread(spins, NULL);
 }
-
-const struct explore_case litmus_cases[] = {
-    {"breaks-store-buffering", no_fences, one_was_seen, 2, 2},
-    {"breaks-store-buffering-one-fence", one_fence, one_was_seen, 2, 2},
-    {"store-buffering-two-fences", two_fences, one_was_seen, 6, 6},
-    {"store-buffering-membarrier", a_remote_fence, one_was_seen, 6, 6},
-    {"breaks-two-stores", two_stores, not_the_first_alone, 2, 2},
-    {"breaks-relaxed-message", relaxed_message, message_came_whole, 3, 3},
-    {"released-message", released_message, message_came_whole, 6, 6},
-    {"breaks-unlocked-count", unlocked_count, NULL, 0, 0},
-    {"locked-count", locked_count, NULL, 6, 6},
-    {"breaks-increment-out-of-order", increment_out_of_order, none_is_lost, 2, 2},
-    {"breaks-increment-without-barriers", increment_without_barriers, none_is_lost, 3, 3},
-    {"increment-with-barriers", increment_with_barriers, none_is_lost, 6, 6},
-    {"breaks-use-after-free", use_after_free, NULL, 1, 1},
-    {"breaks-sleep-for-ever", sleep_for_ever, NULL, 0, 0},
-    {"breaks-spin-for-ever", spin_for_ever, NULL, 0, 0},
-    {NULL, NULL, NULL, 0, 0},
-};

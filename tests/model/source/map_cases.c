@@ -173,14 +173,14 @@ static const unsigned one_two_three = 0xe, one_to_four = 0x1e;
 
 /* ---------------------------------------------------------------------- a link more in its node */
 
-static void addition_beside_a_lookup(void)
+CASE_THEN("map-addition-beside-a-lookup", addition_beside_a_lookup, four_in_one_node, 3, 4)
 {
     make_map(at_first, 3, one_two_three);
     explore_thread(adds, (void *)4);
     explore_thread(looks_up, (void *)4);
 }
 
-static void addition_beside_a_walk(void)
+CASE_THEN("map-addition-beside-a-walk", addition_beside_a_walk, four_in_one_node, 3, 4)
 {
     make_map(at_first, 3, one_two_three);
     explore_thread(adds, (void *)4);
@@ -188,7 +188,7 @@ static void addition_beside_a_walk(void)
     explore_note();
 }
 
-static void addition_beside_a_search(void)
+CASE_THEN("map-addition-beside-a-search", addition_beside_a_search, four_in_one_node, 3, 4)
 {
     make_map(at_first, 3, one_two_three);
     explore_thread(adds, (void *)4);
@@ -240,7 +240,7 @@ static void looks_up_strings(void *unused)
     leave();
 }
 
-static void string_beside_a_lookup(void)
+CASE_THEN("map-string-beside-a-lookup", string_beside_a_lookup, three_strings, 3, 4)
 {
     make_map(at_first, 0, 0);
     map->bytes = true;
@@ -266,7 +266,7 @@ static void become(unsigned kind)
     map->top.root = (uintptr_t)node;
 }
 
-static void addition_to_a_table(void)
+CASE_THEN("map-addition-to-a-table", addition_to_a_table, four_in_one_node, 3, 4)
 {
     make_map(at_first, 3, one_two_three);
     become(MAP_NINETY);
@@ -281,14 +281,14 @@ static void make_with_a_free_slot(void)
     remove_item(4);
 }
 
-static void filled_beside_a_lookup(void)
+CASE_THEN("map-filled-beside-a-lookup", filled_beside_a_lookup, four_in_one_node, 3, 4)
 {
     make_with_a_free_slot();
     explore_thread(adds, (void *)4);
     explore_thread(looks_up, (void *)4);
 }
 
-static void filled_beside_a_walk(void)
+CASE_THEN("map-filled-beside-a-walk", filled_beside_a_walk, four_in_one_node, 3, 4)
 {
     make_with_a_free_slot();
     explore_thread(adds, (void *)4);
@@ -296,7 +296,7 @@ static void filled_beside_a_walk(void)
     explore_note();
 }
 
-static void filled_beside_a_search(void)
+CASE_THEN("map-filled-beside-a-search", filled_beside_a_search, four_in_one_node, 3, 4)
 {
     make_with_a_free_slot();
     explore_thread(adds, (void *)4);
@@ -327,7 +327,7 @@ static void looks_for_either(void *unused)
     leave();
 }
 
-static void replaced_beside_a_lookup(void)
+CASE_THEN("map-replaced-beside-a-lookup", replaced_beside_a_lookup, three_are_left, 3, 4)
 {
     make_map(at_first, 3, 0x6);
     explore_thread(replaces, NULL);
@@ -340,7 +340,7 @@ static void three_are_left(void)
 }
 
 /* Makes a node for two objects. */
-static void branch_beside_a_lookup(void)
+CASE_THEN("map-branch-beside-a-lookup", branch_beside_a_lookup, two_in_one_node, 3, 4)
 {
     make_map(at_third, 1, 2);
     explore_thread(adds, (void *)2);
@@ -354,14 +354,14 @@ static void two_in_one_node(void)
 
 /* -------------------------------------------------------------------- another node in its place */
 
-static void larger_beside_a_lookup(void)
+CASE_THEN("map-larger-beside-a-lookup", larger_beside_a_lookup, five_in_one_node, 2, 4)
 {
     make_map(at_first, 4, one_to_four);
     explore_thread(adds, (void *)5);
     explore_thread(looks_up, (void *)5);
 }
 
-static void larger_beside_a_walk(void)
+CASE_THEN("map-larger-beside-a-walk", larger_beside_a_walk, five_in_one_node, 3, 4)
 {
     make_map(at_first, 4, one_to_four);
     explore_thread(adds, (void *)5);
@@ -380,14 +380,14 @@ static void make_large(void)
     remove_item(5);
 }
 
-static void smaller_beside_a_lookup(void)
+CASE_THEN("map-smaller-beside-a-lookup", smaller_beside_a_lookup, three_in_one_node, 2, 4)
 {
     make_large();
     explore_thread(removes, (void *)4);
     explore_thread(looks_up, (void *)4);
 }
 
-static void smaller_beside_a_walk(void)
+CASE_THEN("map-smaller-beside-a-walk", smaller_beside_a_walk, three_in_one_node, 2, 4)
 {
     make_large();
     explore_thread(removes, (void *)4);
@@ -407,14 +407,14 @@ static void make_prefix(void)
     key_of_item[4] = UINT64_C(0x0109) << 48;
 }
 
-static void cut_beside_a_lookup(void)
+CASE_THEN("map-cut-beside-a-lookup", cut_beside_a_lookup, three_in_two_nodes, 3, 4)
 {
     make_prefix();
     explore_thread(adds, (void *)4);
     explore_thread(looks_up, (void *)4);
 }
 
-static void cut_beside_a_walk(void)
+CASE_THEN("map-cut-beside-a-walk", cut_beside_a_walk, three_in_two_nodes, 3, 4)
 {
     make_prefix();
     explore_thread(adds, (void *)4);
@@ -427,7 +427,7 @@ static void three_in_two_nodes(void)
 }
 
 /* The prefix is joined again when that object goes. */
-static void joined_beside_a_lookup(void)
+CASE_THEN("map-joined-beside-a-lookup", joined_beside_a_lookup, two_in_one_node, 3, 4)
 {
     make_prefix();
     add(4);
@@ -435,7 +435,7 @@ static void joined_beside_a_lookup(void)
     explore_thread(looks_up, (void *)4);
 }
 
-static void joined_beside_a_walk(void)
+CASE_THEN("map-joined-beside-a-walk", joined_beside_a_walk, two_in_one_node, 3, 4)
 {
     make_prefix();
     add(4);
@@ -445,7 +445,7 @@ static void joined_beside_a_walk(void)
 
 /* ---------------------------------------------------------------------------------- two writers */
 
-static void larger_beside_a_removal(void)
+CASE_THEN("map-larger-beside-a-removal", larger_beside_a_removal, four_in_one_node, 2, 4)
 {
     make_map(at_first, 4, one_two_three);
     explore_thread(adds, (void *)5);
@@ -453,7 +453,7 @@ static void larger_beside_a_removal(void)
 }
 
 /* Both want the last slot. */
-static void two_additions(void)
+CASE_THEN("map-two-additions", two_additions, five_in_one_node, 2, 4)
 {
     make_map(at_first, 3, one_two_three);
     explore_thread(adds, (void *)4);
@@ -461,7 +461,7 @@ static void two_additions(void)
 }
 
 /* A node loses both of its objects, and goes; the node above has another one. */
-static void two_removals(void)
+CASE_THEN("map-two-removals", two_removals, only_the_last_is_left, 2, 3)
 {
     make_prefix();
     add(4);
@@ -471,7 +471,7 @@ static void two_removals(void)
 }
 
 /* The other thread makes a node for its own object and the one that goes. */
-static void removal_beside_an_addition(void)
+CASE_THEN("map-removal-beside-an-addition", removal_beside_an_addition, two_in_one_node, 2, 4)
 {
     make_prefix();
     add(4);
@@ -505,37 +505,10 @@ static void forks(void *unused)
     explore_note();
 }
 
-static void fork_beside_an_addition(void)
+CASE_THEN("map-fork", fork_beside_an_addition, five_in_one_node, 2, 4)
 {
     make_map(at_first, 4, one_to_four);
     list_append(&ordered_maps, &map->link);
     explore_thread(adds, (void *)5);
     explore_thread(forks, NULL);
 }
-
-const struct explore_case map_cases[] = {
-    {"map-addition-beside-a-lookup", addition_beside_a_lookup, four_in_one_node, 3, 4},
-    {"map-addition-beside-a-walk", addition_beside_a_walk, four_in_one_node, 3, 4},
-    {"map-addition-beside-a-search", addition_beside_a_search, four_in_one_node, 3, 4},
-    {"map-addition-to-a-table", addition_to_a_table, four_in_one_node, 3, 4},
-    {"map-string-beside-a-lookup", string_beside_a_lookup, three_strings, 3, 4},
-    {"map-filled-beside-a-lookup", filled_beside_a_lookup, four_in_one_node, 3, 4},
-    {"map-filled-beside-a-walk", filled_beside_a_walk, four_in_one_node, 3, 4},
-    {"map-filled-beside-a-search", filled_beside_a_search, four_in_one_node, 3, 4},
-    {"map-replaced-beside-a-lookup", replaced_beside_a_lookup, three_are_left, 3, 4},
-    {"map-branch-beside-a-lookup", branch_beside_a_lookup, two_in_one_node, 3, 4},
-    {"map-larger-beside-a-lookup", larger_beside_a_lookup, five_in_one_node, 2, 4},
-    {"map-larger-beside-a-walk", larger_beside_a_walk, five_in_one_node, 3, 4},
-    {"map-smaller-beside-a-lookup", smaller_beside_a_lookup, three_in_one_node, 2, 4},
-    {"map-smaller-beside-a-walk", smaller_beside_a_walk, three_in_one_node, 2, 4},
-    {"map-cut-beside-a-lookup", cut_beside_a_lookup, three_in_two_nodes, 3, 4},
-    {"map-cut-beside-a-walk", cut_beside_a_walk, three_in_two_nodes, 3, 4},
-    {"map-joined-beside-a-lookup", joined_beside_a_lookup, two_in_one_node, 3, 4},
-    {"map-joined-beside-a-walk", joined_beside_a_walk, two_in_one_node, 3, 4},
-    {"map-larger-beside-a-removal", larger_beside_a_removal, four_in_one_node, 2, 4},
-    {"map-two-additions", two_additions, five_in_one_node, 2, 4},
-    {"map-two-removals", two_removals, only_the_last_is_left, 2, 3},
-    {"map-removal-beside-an-addition", removal_beside_an_addition, two_in_one_node, 2, 4},
-    {"map-fork", fork_beside_an_addition, five_in_one_node, 2, 4},
-    {NULL, NULL, NULL, 0, 0},
-};

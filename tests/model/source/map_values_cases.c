@@ -113,35 +113,35 @@ static void each_is_in_one_place(void)
     explore_assert(prudence_map_values_count(map) == 1 + (now != NULL));
 }
 
-static void two_exchanges(void)
+CASE_THEN("values-two-exchanges", two_exchanges, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(exchanges, (void *)1);
     explore_thread(exchanges, (void *)2);
 }
 
-static void exchange_beside_put(void)
+CASE_THEN("values-exchange-beside-put", exchange_beside_put, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(exchanges, (void *)1);
     explore_thread(puts_one, (void *)2);
 }
 
-static void exchange_beside_erasure(void)
+CASE_THEN("values-exchange-beside-erasure", exchange_beside_erasure, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(exchanges, (void *)1);
     explore_thread(erases, NULL);
 }
 
-static void insertion_beside_erasure(void)
+CASE_THEN("values-insertion-beside-erasure", insertion_beside_erasure, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(inserts, (void *)1);
     explore_thread(erases, NULL);
 }
 
-static void two_insertions(void)
+CASE_THEN("values-two-insertions", two_insertions, each_is_in_one_place, 2, 3)
 {
     make_values();
     prudence_map_values_erase(map, KEY, &taken_out[0]);
@@ -149,27 +149,16 @@ static void two_insertions(void)
     explore_thread(inserts, (void *)2);
 }
 
-static void put_beside_get(void)
+CASE_THEN("values-put-beside-get", put_beside_get, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(puts_one, (void *)1);
     explore_thread(gets, NULL);
 }
 
-static void two_erasures(void)
+CASE_THEN("values-two-erasures", two_erasures, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(erases, NULL);
     explore_thread(erases, NULL);
 }
-
-const struct explore_case map_values_cases[] = {
-    {"values-two-exchanges", two_exchanges, each_is_in_one_place, 2, 3},
-    {"values-exchange-beside-put", exchange_beside_put, each_is_in_one_place, 2, 3},
-    {"values-exchange-beside-erasure", exchange_beside_erasure, each_is_in_one_place, 2, 3},
-    {"values-insertion-beside-erasure", insertion_beside_erasure, each_is_in_one_place, 2, 3},
-    {"values-two-insertions", two_insertions, each_is_in_one_place, 2, 3},
-    {"values-put-beside-get", put_beside_get, each_is_in_one_place, 2, 3},
-    {"values-two-erasures", two_erasures, each_is_in_one_place, 2, 3},
-    {NULL, NULL, NULL, 0, 0},
-};

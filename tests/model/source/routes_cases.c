@@ -297,8 +297,8 @@ static void all_is_done(void)
 }
 
 /* clang-format off */
-#define BESIDE(reader, name, family, prefixes, of, ...)                                            \
-    static void name(void)                                                                         \
+#define BESIDE(reader, title, name, family, prefixes, of, ...)                                     \
+    CASE_THEN(title, name, all_is_done, 2, 3)                                                      \
     {                                                                                              \
         static const struct update then[] = {__VA_ARGS__, {NOTHING, 0, 0}};                        \
                                                                                                    \
@@ -316,35 +316,35 @@ static const struct update above_index4[] = {{ADD, IP4(8, 0, 0, 0), 5}, {ADD, IP
 
 /* A prefix that covers the address comes, changes, and goes, both as the answer and below a
  * longer one. */
-BESIDE_LOOKUPS(cover_added, IPV4, long4, IP4(10, 1, 2, 3) ^ IP4(0, 0, 1, 0), {ADD, IP4(10, 0, 0, 0), 8})
-BESIDE_LOOKUPS(cover_replaced, IPV4, both4, IP4(10, 1, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
-BESIDE_LOOKUPS(cover_removed, IPV4, both4, IP4(10, 1, 3, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 0, 0, 0), 9})
-BESIDE_LOOKUPS(cover_under_longer, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 1, 2, 0), 24})
+BESIDE_LOOKUPS("routes-cover-added", cover_added, IPV4, long4, IP4(10, 1, 2, 3) ^ IP4(0, 0, 1, 0), {ADD, IP4(10, 0, 0, 0), 8})
+BESIDE_LOOKUPS("routes-cover-replaced", cover_replaced, IPV4, both4, IP4(10, 1, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
+BESIDE_LOOKUPS("routes-cover-removed", cover_removed, IPV4, both4, IP4(10, 1, 3, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 0, 0, 0), 9})
+BESIDE_LOOKUPS("routes-cover-under-longer", cover_under_longer, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
 /* The same in words of the index. */
-BESIDE_LOOKUPS(words_handed_down, IPV4, long4, IP4(9, 1, 2, 3), {ADD, IP4(8, 0, 0, 0), 5}, {REPLACE, IP4(8, 0, 0, 0), 5})
-BESIDE_LOOKUPS(words_taken_back, IPV4, above_index4, IP4(10, 9, 2, 3), {REMOVE, IP4(8, 0, 0, 0), 5}, {ADD, IP4(8, 0, 0, 0), 6})
+BESIDE_LOOKUPS("routes-words-handed-down", words_handed_down, IPV4, long4, IP4(9, 1, 2, 3), {ADD, IP4(8, 0, 0, 0), 5}, {REPLACE, IP4(8, 0, 0, 0), 5})
+BESIDE_LOOKUPS("routes-words-taken-back", words_taken_back, IPV4, above_index4, IP4(10, 9, 2, 3), {REMOVE, IP4(8, 0, 0, 0), 5}, {ADD, IP4(8, 0, 0, 0), 6})
 
 /* A longer prefix comes with its nodes, and goes with them. */
-BESIDE_LOOKUPS(longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
-BESIDE_LOOKUPS(longer_removed, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 0, 0, 0), 8})
-BESIDE_LOOKUPS(nodes_removed, IPV4, above_index4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(8, 0, 0, 0), 5})
+BESIDE_LOOKUPS("routes-longer-added", longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+BESIDE_LOOKUPS("routes-longer-removed", longer_removed, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 0, 0, 0), 8})
+BESIDE_LOOKUPS("routes-nodes-removed", nodes_removed, IPV4, above_index4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(8, 0, 0, 0), 5})
 
 /* A route always exists, although no prefix stays. */
-BESIDE_LOOKUPS(cover_for_longer, IPV4, long4, IP4(10, 1, 2, 3), {ADD, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
+BESIDE_LOOKUPS("routes-cover-for-longer", cover_for_longer, IPV4, long4, IP4(10, 1, 2, 3), {ADD, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
 
 /* A prefix next to the address: another node takes the place, with the same answer. */
-BESIDE_LOOKUPS(one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 1, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+BESIDE_LOOKUPS("routes-one-beside", one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 1, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
-BESIDE(gets, get_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
-BESIDE(gets, get_beside_default, IPV4, long4, 0, {ADD, 0, 0})
-BESIDE(walks, walk_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 3, 0), 24})
+BESIDE(gets, "routes-get-beside-removal", get_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
+BESIDE(gets, "routes-get-beside-default", get_beside_default, IPV4, long4, 0, {ADD, 0, 0})
+BESIDE(walks, "routes-walk-beside-removal", walk_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 3, 0), 24})
 
 /* Addresses of one call: one whose answer is in the first node, one that goes on to a node that is
  * replaced, and one that gets nodes. */
-BESIDE(looks_up_together, together_longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
-BESIDE(looks_up_together, together_cover_replaced, IPV4, both4, IP4(10, 200, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
-BESIDE(looks_up_together, together_one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 0, 0), 16}, {REPLACE, IP4(10, 1, 2, 0), 24})
+BESIDE(looks_up_together, "routes-together-longer-added", together_longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+BESIDE(looks_up_together, "routes-together-cover-replaced", together_cover_replaced, IPV4, both4, IP4(10, 200, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
+BESIDE(looks_up_together, "routes-together-one-beside", together_one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 0, 0), 16}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
 /* ----------------------------------------------------------------------------------------- IPv6 */
 
@@ -357,40 +357,40 @@ static const struct update short6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {NOTHING,
 
 /* Below level 11. */
 static const struct update long6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {ADD, IP6(0x2001, 0xdb8, 1, 2), 70}, {NOTHING, 0, 0}};
-BESIDE_LOOKUPS(long_changes, IPV6, long6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 2), 71}, {REPLACE, IP6(0x2001, 0xdb8, 1, 2), 71})
+BESIDE_LOOKUPS("routes-long-changes", long_changes, IPV6, long6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 2), 71}, {REPLACE, IP6(0x2001, 0xdb8, 1, 2), 71})
 
 /* The address leaves the edge, which is cut by a prefix that does not match it, by one that
  * does, or by one next to it. */
-BESIDE_LOOKUPS(cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 8), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(cut_twice, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 51}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
-BESIDE_LOOKUPS(cut_by_branch, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x8001), {ADD, IP6(0x2001, 0xdb8, 1, 0x8000), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0x8000), 56})
-BESIDE_LOOKUPS(cut_above_the_end, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
+BESIDE_LOOKUPS("routes-cut-by-other", cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS("routes-cut-by-own", cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 8), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS("routes-cut-twice", cut_twice, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 51}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
+BESIDE_LOOKUPS("routes-cut-by-branch", cut_by_branch, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x8001), {ADD, IP6(0x2001, 0xdb8, 1, 0x8000), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0x8000), 56})
+BESIDE_LOOKUPS("routes-cut-above-the-end", cut_above_the_end, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
 
 /* Two edges become one. */
-BESIDE_LOOKUPS(joined_beside_other, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 0x4000), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
-BESIDE_LOOKUPS(joined_under_own, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(joined_and_cut, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 58})
+BESIDE_LOOKUPS("routes-joined-beside-other", joined_beside_other, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 0x4000), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
+BESIDE_LOOKUPS("routes-joined-under-own", joined_under_own, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS("routes-joined-and-cut", joined_and_cut, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 58})
 
 /* A node without a shortcut. */
-BESIDE_LOOKUPS(no_shortcut, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2000, 0, 0, 0), 8}, {ADD, IP6(0x2000, 0, 0, 0), 9})
+BESIDE_LOOKUPS("routes-no-shortcut", no_shortcut, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2000, 0, 0, 0), 8}, {ADD, IP6(0x2000, 0, 0, 0), 9})
 
 /* A node that has a shortcut comes, goes, is replaced; an edge across that level is cut, and two
  * become one. */
-BESIDE_LOOKUPS(shortcut_appears, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(shortcut_appears_and_changes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 47}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(shortcut_appears_and_vanishes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(shortcut_vanishes, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
-BESIDE_LOOKUPS(shortcut_changes, IPV6, cut_across6, IP6(0x2001, 0xdb8, 0xc000, 4), {ADD, IP6(0x2001, 0xdb8, 0xc000, 0), 34}, {REPLACE, IP6(0x2001, 0xdb8, 0xc000, 0), 34})
-BESIDE_LOOKUPS(shortcut_cut, IPV6, across6, IP6(0x2001, 0xdb8, 2, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 0, 0), 32})
-BESIDE_LOOKUPS(shortcut_cut_above, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 30}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS(shortcut_joined, IPV6, cut_across6, IP6(0x2001, 0xdb8, 2, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
-BESIDE_LOOKUPS(shortcut_joined_below, IPV6, cut_across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS("routes-shortcut-appears", shortcut_appears, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS("routes-shortcut-appears-and-changes", shortcut_appears_and_changes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 47}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS("routes-shortcut-appears-and-vanishes", shortcut_appears_and_vanishes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS("routes-shortcut-vanishes", shortcut_vanishes, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
+BESIDE_LOOKUPS("routes-shortcut-changes", shortcut_changes, IPV6, cut_across6, IP6(0x2001, 0xdb8, 0xc000, 4), {ADD, IP6(0x2001, 0xdb8, 0xc000, 0), 34}, {REPLACE, IP6(0x2001, 0xdb8, 0xc000, 0), 34})
+BESIDE_LOOKUPS("routes-shortcut-cut", shortcut_cut, IPV6, across6, IP6(0x2001, 0xdb8, 2, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 0, 0), 32})
+BESIDE_LOOKUPS("routes-shortcut-cut-above", shortcut_cut_above, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 30}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE_LOOKUPS("routes-shortcut-joined", shortcut_joined, IPV6, cut_across6, IP6(0x2001, 0xdb8, 2, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
+BESIDE_LOOKUPS("routes-shortcut-joined-below", shortcut_joined_below, IPV6, cut_across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 
-BESIDE(gets, get_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
-BESIDE(gets, get_beside_join, IPV6, cut_across6, 0, {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE(walks, walk_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 51})
-BESIDE(walks, walk_beside_join, IPV6, cut6, 0, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE(gets, "routes-get-beside-cut", get_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
+BESIDE(gets, "routes-get-beside-join", get_beside_join, IPV6, cut_across6, 0, {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+BESIDE(walks, "routes-walk-beside-cut", walk_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 51})
+BESIDE(walks, "routes-walk-beside-join", walk_beside_join, IPV6, cut6, 0, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
 
 /* clang-format on */
 
@@ -408,7 +408,7 @@ static void make_full(enum prudence_routes_family family, const struct update *p
     beside(looks_up);
 }
 
-static void wider_index(void)
+CASE_THEN("routes-wider-index", wider_index, arrays_are_new, 2, 3)
 {
     static const struct update then[] = {
         {ADD, IP4(10, 1, 3, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
@@ -420,13 +420,13 @@ static const struct update then_across6[] = {{ADD, IP6(0x2001, 0xdb8, 0xc000, 0)
                                              {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48},
                                              {NOTHING, 0, 0}};
 
-static void more_slots(void)
+CASE_THEN("routes-more-slots", more_slots, arrays_are_new, 1, 3)
 {
     make_full(PRUDENCE_ROUTES_IPV6, across6, then_across6, FULL / 2);
 }
 
 /* The slots stay, and no slot belongs to the address. */
-static void wider_index6(void)
+CASE_THEN("routes-wider-index-of-ipv6", wider_index6, arrays_are_new, 1, 3)
 {
     static const struct update then[] = {
         {ADD, IP6(0x2001, 0xd00, 0, 0), 24}, {ADD, IP6(0x2001, 0, 0, 0), 16}, {NOTHING, 0, 0}};
@@ -455,7 +455,7 @@ static void updates_one(void *number)
 }
 
 /* Each update needs another node than it has found if the other one comes first. */
-static void two_writers(void)
+CASE_THEN("routes-two-writers", two_writers, all_is_done, 2, 3)
 {
     static const struct update then[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 60},
                                          {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64},
@@ -467,7 +467,7 @@ static void two_writers(void)
 }
 
 /* Both need a node of one size. The first leaves a spare node, which the other may take. */
-static void two_writers_one_size(void)
+CASE_THEN("routes-two-writers-of-one-size", two_writers_one_size, all_is_done, 2, 3)
 {
     static const struct update then[] = {
         {ADD, IP4(10, 1, 1, 0), 24}, {ADD, IP4(10, 1, 3, 0), 24}, {NOTHING, 0, 0}};
@@ -476,52 +476,3 @@ static void two_writers_one_size(void)
     explore_thread(updates_one, (void *)0);
     explore_thread(updates_one, (void *)1);
 }
-
-const struct explore_case routes_cases[] = {
-    {"routes-cover-added", cover_added, all_is_done, 2, 3},
-    {"routes-cover-replaced", cover_replaced, all_is_done, 2, 3},
-    {"routes-cover-removed", cover_removed, all_is_done, 2, 3},
-    {"routes-cover-under-longer", cover_under_longer, all_is_done, 2, 3},
-    {"routes-words-handed-down", words_handed_down, all_is_done, 2, 3},
-    {"routes-words-taken-back", words_taken_back, all_is_done, 2, 3},
-    {"routes-longer-added", longer_added, all_is_done, 2, 3},
-    {"routes-longer-removed", longer_removed, all_is_done, 2, 3},
-    {"routes-nodes-removed", nodes_removed, all_is_done, 2, 3},
-    {"routes-cover-for-longer", cover_for_longer, all_is_done, 2, 3},
-    {"routes-one-beside", one_beside, all_is_done, 2, 3},
-    {"routes-together-longer-added", together_longer_added, all_is_done, 2, 3},
-    {"routes-together-cover-replaced", together_cover_replaced, all_is_done, 2, 3},
-    {"routes-together-one-beside", together_one_beside, all_is_done, 2, 3},
-    {"routes-get-beside-removal", get_beside_removal, all_is_done, 2, 3},
-    {"routes-get-beside-default", get_beside_default, all_is_done, 2, 3},
-    {"routes-walk-beside-removal", walk_beside_removal, all_is_done, 2, 3},
-    {"routes-long-changes", long_changes, all_is_done, 2, 3},
-    {"routes-cut-by-other", cut_by_other, all_is_done, 2, 3},
-    {"routes-cut-by-own", cut_by_own, all_is_done, 2, 3},
-    {"routes-cut-twice", cut_twice, all_is_done, 2, 3},
-    {"routes-cut-by-branch", cut_by_branch, all_is_done, 2, 3},
-    {"routes-cut-above-the-end", cut_above_the_end, all_is_done, 2, 3},
-    {"routes-joined-beside-other", joined_beside_other, all_is_done, 2, 3},
-    {"routes-joined-under-own", joined_under_own, all_is_done, 2, 3},
-    {"routes-joined-and-cut", joined_and_cut, all_is_done, 2, 3},
-    {"routes-no-shortcut", no_shortcut, all_is_done, 2, 3},
-    {"routes-shortcut-appears", shortcut_appears, all_is_done, 2, 3},
-    {"routes-shortcut-appears-and-changes", shortcut_appears_and_changes, all_is_done, 2, 3},
-    {"routes-shortcut-appears-and-vanishes", shortcut_appears_and_vanishes, all_is_done, 2, 3},
-    {"routes-shortcut-vanishes", shortcut_vanishes, all_is_done, 2, 3},
-    {"routes-shortcut-changes", shortcut_changes, all_is_done, 2, 3},
-    {"routes-shortcut-cut", shortcut_cut, all_is_done, 2, 3},
-    {"routes-shortcut-cut-above", shortcut_cut_above, all_is_done, 2, 3},
-    {"routes-shortcut-joined", shortcut_joined, all_is_done, 2, 3},
-    {"routes-shortcut-joined-below", shortcut_joined_below, all_is_done, 2, 3},
-    {"routes-get-beside-cut", get_beside_cut, all_is_done, 2, 3},
-    {"routes-get-beside-join", get_beside_join, all_is_done, 2, 3},
-    {"routes-walk-beside-cut", walk_beside_cut, all_is_done, 2, 3},
-    {"routes-walk-beside-join", walk_beside_join, all_is_done, 2, 3},
-    {"routes-wider-index", wider_index, arrays_are_new, 2, 3},
-    {"routes-wider-index-of-ipv6", wider_index6, arrays_are_new, 1, 3},
-    {"routes-more-slots", more_slots, arrays_are_new, 1, 3},
-    {"routes-two-writers", two_writers, all_is_done, 2, 3},
-    {"routes-two-writers-of-one-size", two_writers_one_size, all_is_done, 2, 3},
-    {NULL, NULL, NULL, 0, 0},
-};

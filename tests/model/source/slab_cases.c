@@ -90,14 +90,14 @@ static void pre_flushes(void *unused)
     preflush_cpu(cache, 0, 1);
 }
 
-static void pre_flush(void)
+CASE_THEN("pre-flush", pre_flush, nothing_moved_is_safe, 2, 4)
 {
     make_cache(true);
     explore_thread_on(0, defers_and_closes, NULL);
     explore_thread_on(0, pre_flushes, NULL);
 }
 
-static void pre_flush_by_owning(void)
+CASE_THEN("pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3)
 {
     make_cache(false);
     explore_thread_on(0, defers_and_closes, NULL);
@@ -151,7 +151,7 @@ static void takes_two(void *elsewhere)
     explore_note();
 }
 
-static void release_beside_a_take(void)
+CASE_THEN("release-beside-a-take", release_beside_a_take, nobody_has_the_same, 2, 4)
 {
     make_cache(true);
     popped = NULL;
@@ -161,7 +161,7 @@ static void release_beside_a_take(void)
 }
 
 /* The third CPU has no line, so its thread runs no sections, and takes the first CPU's caches. */
-static void a_cpu_without_a_line(void)
+CASE_THEN("a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 2, 4)
 {
     make_cache(true);
     popped = NULL;
@@ -204,7 +204,7 @@ static void claims_in_vain(void *unused)
         os_percpu_unclaim(&cpu_0()->line, &token);
 }
 
-static void unclaim_beside_a_take(void)
+CASE_THEN("unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 1, 4)
 {
     make_cache(true);
     owners = 0;
@@ -287,7 +287,7 @@ static void defers(void *unused)
     defer(objects[0]);
 }
 
-static void fork_beside_a_deferral(void)
+CASE_THEN("fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3)
 {
     make_cache(true);
     defer(objects[1]); /* leaves the batch open */
@@ -301,7 +301,7 @@ static void frees_one(void *unused)
     give_back(objects[0]);
 }
 
-static void fork_beside_a_free(void)
+CASE_THEN("fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3)
 {
     make_cache(true);
     explore_assert(os_percpu_pop(&cache->fast_percpu)); /* makes room, in a slot never used */
@@ -311,7 +311,7 @@ static void fork_beside_a_free(void)
 }
 
 /* No membarrier may be called: a free, or the take, may end while pages are copied. */
-static void fork_unfenced_beside_a_free(void)
+CASE_THEN("fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3)
 {
     store_relaxed(&os_calls, (uint32_t)OS_CALLS_PLAIN);
     fork_beside_a_free();
@@ -358,14 +358,15 @@ static void start_with_a_ceiling(void)
     limit_set_ceiling(CEILING);
 }
 
-static void rise_beside_a_lower_ceiling(void)
+CASE_THEN("rise-beside-a-lower-ceiling", rise_beside_a_lower_ceiling, bytes_are_below_the_ceiling,
+          2, 4)
 {
     start_with_a_ceiling();
     explore_thread_on(0, reserves_and_raises, NULL);
     explore_thread_on(1, lowers, NULL);
 }
 
-static void rise_beside_a_fall(void)
+CASE_THEN("rise-beside-a-fall", rise_beside_a_fall, bytes_are_below_the_ceiling, 1, 3)
 {
     start_with_a_ceiling();
     explore_thread_on(0, reserves_and_raises, NULL);
@@ -378,17 +379,3 @@ static void bytes_are_below_the_ceiling(void)
     explore_assert(limit_used_peak() <= CEILING);
     explore_assert(limit_in_force() <= CEILING);
 }
-
-const struct explore_case slab_cases[] = {
-    {"pre-flush", pre_flush, nothing_moved_is_safe, 2, 4},
-    {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
-    {"release-beside-a-take", release_beside_a_take, nobody_has_the_same, 2, 4},
-    {"a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 2, 4},
-    {"unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 1, 4},
-    {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
-    {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
-    {"fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3},
-    {"rise-beside-a-lower-ceiling", rise_beside_a_lower_ceiling, bytes_are_below_the_ceiling, 2, 4},
-    {"rise-beside-a-fall", rise_beside_a_fall, bytes_are_below_the_ceiling, 1, 3},
-    {NULL, NULL, NULL, 0, 0},
-};

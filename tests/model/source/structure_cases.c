@@ -291,7 +291,7 @@ static void finishes(void *argument)
         hash_resize_step(hash_of(table));
 }
 
-static void publication(void)
+CASE_THEN("hash-publication", publication, none_is_lost, 3, 4)
 {
     make_table(VIEW_ORDER_SMALL);
     explore_thread(adds, (void *)ITEMS);
@@ -299,28 +299,28 @@ static void publication(void)
 }
 
 /* A node that the thread that moves its group has added is found by the new buckets. */
-static void split_beside_lookups(void)
+CASE_THEN("hash-split-beside-lookups", split_beside_lookups, none_is_lost, 1, 3)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     explore_thread(adds, (void *)(ITEMS + 1));
     explore_thread(looks_up, NULL);
 }
 
-static void joined_beside_lookups(void)
+CASE_THEN("hash-joined-beside-lookups", joined_beside_lookups, none_is_lost, 1, 3)
 {
     make_resized(VIEW_ORDER_PAGE, VIEW_ORDER_SMALL);
     explore_thread(adds, (void *)(ITEMS + 1));
     explore_thread(looks_up, NULL);
 }
 
-static void split_beside_a_walk(void)
+CASE_THEN("hash-split-beside-a-walk", split_beside_a_walk, none_is_lost, 1, 2)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     explore_thread(adds, (void *)(ITEMS + 1));
     explore_thread(walks, NULL);
 }
 
-static void joined_beside_a_walk(void)
+CASE_THEN("hash-joined-beside-a-walk", joined_beside_a_walk, none_is_lost, 1, 2)
 {
     make_resized(VIEW_ORDER_PAGE, VIEW_ORDER_SMALL);
     explore_thread(adds, (void *)(ITEMS + 1));
@@ -343,7 +343,7 @@ static void adds_and_moves(void *argument)
     hash_move(from, table->view, BUCKET, false);
 }
 
-static void split_behind_an_addition(void)
+CASE("hash-split-behind-an-addition", split_behind_an_addition, 2, 3)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     explore_thread(adds_and_moves, NULL);
@@ -357,7 +357,7 @@ static void publishes(void *argument)
     hash_resize_step(hash_of(table));
 }
 
-static void array_beside_a_lookup(void)
+CASE_THEN("hash-array-beside-a-lookup", array_beside_a_lookup, none_is_lost, 2, 3)
 {
     make_table(VIEW_ORDER_SMALL);
     explore_assert(hash_resize_begin(hash_of(table), table->view, VIEW_ORDER_PAGE));
@@ -366,7 +366,7 @@ static void array_beside_a_lookup(void)
 }
 
 /* Moves the last groups and frees the old array. */
-static void old_array_beside_a_lookup(void)
+CASE_THEN("hash-old-array-beside-a-lookup", old_array_beside_a_lookup, none_is_lost, 2, 3)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     hash_of(table)->cursor = 63;
@@ -390,7 +390,7 @@ static void adds_unique(void *argument)
     explore_note();
 }
 
-static void two_writers(void)
+CASE_THEN("hash-two-writers", two_writers, one_was_added, 1, 2)
 {
     added = 0;
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
@@ -398,7 +398,7 @@ static void two_writers(void)
     explore_thread(adds_unique, (void *)1);
 }
 
-static void two_writers_joined(void)
+CASE_THEN("hash-two-writers-joined", two_writers_joined, one_was_added, 1, 2)
 {
     added = 0;
     make_resized(VIEW_ORDER_PAGE, VIEW_ORDER_SMALL);
@@ -473,14 +473,14 @@ static void looks_ids_up(void *argument)
     leave();
 }
 
-static void id_publication(void)
+CASE("ids-publication", id_publication, 3, 4)
 {
     make_ids(10);
     explore_thread(inserts, (void *)10);
     explore_thread(looks_ids_up, (void *)10);
 }
 
-static void ids_grow(void)
+CASE("ids-grow", ids_grow, 2, 3)
 {
     make_ids(SLOTS);
     explore_thread(inserts, (void *)SLOTS);
@@ -516,7 +516,7 @@ static void adds_to_both(void *argument)
     inserts((void *)10);
 }
 
-static void fork_beside_updates(void)
+CASE_THEN("tables-fork", fork_beside_updates, none_is_lost, 1, 2)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     make_ids(10);
@@ -591,7 +591,7 @@ static void looks_at_first(void *of_hlist)
     }
 }
 
-static void list_removal(void)
+CASE("list-removal", list_removal, 3, 4)
 {
     make_list();
     explore_thread(adds_element, NULL);
@@ -599,7 +599,7 @@ static void list_removal(void)
     explore_thread(looks_at_first, NULL);
 }
 
-static void hlist_removal(void)
+CASE("hlist-removal", hlist_removal, 3, 4)
 {
     make_list();
     explore_thread(adds_element, &hlist);
@@ -688,13 +688,13 @@ static void make_stack(void)
     explore_thread(pops_two, NULL);
 }
 
-static void stack_with_deferral(void)
+CASE_THEN("stack", stack_with_deferral, each_is_once, 3, 4)
 {
     deferral = true;
     make_stack();
 }
 
-static void stack_without(void)
+CASE_THEN("breaks-stack-aba", stack_without, each_is_once, 3, 4)
 {
     deferral = false;
     make_stack();
@@ -728,7 +728,7 @@ static void puts_reference(void *argument)
     }
 }
 
-static void two_references(void)
+CASE_THEN("references", two_references, one_was_last, 3, 4)
 {
     ends = 0;
     prudence_ref_init(&references, 2);
@@ -747,7 +747,7 @@ static void takes_reference(void *argument)
 }
 
 /* Another thread puts a reference: a reader gets one, and is then the last, or gets none. */
-static void reference_or_none(void)
+CASE_THEN("reference-or-none", reference_or_none, one_was_last, 3, 4)
 {
     ends = 0;
     used[1] = MADE;
@@ -760,26 +760,3 @@ static void one_was_last(void)
 {
     explore_assert(ends == 1 && prudence_ref_count(&references) == 0);
 }
-
-const struct explore_case structure_cases[] = {
-    {"hash-publication", publication, none_is_lost, 3, 4},
-    {"hash-split-beside-lookups", split_beside_lookups, none_is_lost, 1, 3},
-    {"hash-joined-beside-lookups", joined_beside_lookups, none_is_lost, 1, 3},
-    {"hash-split-beside-a-walk", split_beside_a_walk, none_is_lost, 1, 2},
-    {"hash-joined-beside-a-walk", joined_beside_a_walk, none_is_lost, 1, 2},
-    {"hash-split-behind-an-addition", split_behind_an_addition, NULL, 2, 3},
-    {"hash-array-beside-a-lookup", array_beside_a_lookup, none_is_lost, 2, 3},
-    {"hash-old-array-beside-a-lookup", old_array_beside_a_lookup, none_is_lost, 2, 3},
-    {"hash-two-writers", two_writers, one_was_added, 1, 2},
-    {"hash-two-writers-joined", two_writers_joined, one_was_added, 1, 2},
-    {"ids-publication", id_publication, NULL, 3, 4},
-    {"ids-grow", ids_grow, NULL, 2, 3},
-    {"list-removal", list_removal, NULL, 3, 4},
-    {"hlist-removal", hlist_removal, NULL, 3, 4},
-    {"stack", stack_with_deferral, each_is_once, 3, 4},
-    {"breaks-stack-aba", stack_without, each_is_once, 3, 4},
-    {"references", two_references, one_was_last, 3, 4},
-    {"reference-or-none", reference_or_none, one_was_last, 3, 4},
-    {"tables-fork", fork_beside_updates, none_is_lost, 1, 2},
-    {NULL, NULL, NULL, 0, 0},
-};

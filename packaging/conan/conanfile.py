@@ -29,7 +29,7 @@ class Prudence(ConanFile):
         root = os.path.join(self.recipe_folder, "../..")
         for pattern in ("CMakeLists.txt", "LICENSE", "MAINTAINERS", "SECURITY.md", "README.md", "CHANGELOG.md", "cmake/*", "docs/*", "tools/site/*",
                         "lab/examples/*", "include/*",
-                        "preload/*", "programs/completion/*", "programs/gdb/*", "programs/watch/*", "src/*"):
+                        "preload/*", "programs/completion/*", "programs/gdb/*", "programs/watch/*", "src/*", "tests/docs/*"):
             copy(self, pattern, root, self.export_sources_folder)
 
     def layout(self):

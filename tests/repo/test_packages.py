@@ -208,7 +208,7 @@ class Symbols(unittest.TestCase):
 
 class Conan(unittest.TestCase):
     def test_the_recipe_takes_all_that_cmake_needs(self):
-        """Configures the files of export_sources() alone; tools/release/packages also builds them."""
+        """Configures the files of export_sources() alone, and makes their pages; tools/release/packages builds the rest."""
         recipe = (ROOT / "packaging/conan/conanfile.py").read_text()
         patterns = re.findall(r'"([^"]+)"', re.search(r"for pattern in \((.*?)\):", recipe, re.S)[1])
         with tempfile.TemporaryDirectory() as folder:
@@ -219,8 +219,10 @@ class Conan(unittest.TestCase):
                         target = tree / path.relative_to(ROOT)
                         target.parent.mkdir(parents=True, exist_ok=True)
                         shutil.copy(path, target)
-            done = subprocess.run(["cmake", "-S", tree, "-B", Path(folder) / "build", "-DCMAKE_BUILD_TYPE=Release"], text=True, capture_output=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+            build = Path(folder) / "build"
+            for words in ("-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Release"), ("--build", build, "--target", "manuals", "man3"):
+                done = subprocess.run(["cmake", *words], text=True, capture_output=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Meson(unittest.TestCase):

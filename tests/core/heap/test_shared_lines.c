@@ -307,7 +307,7 @@ static const struct scenario {
      false,
      true,
      {60, 0, 0, 0, 0},
-     {33, 1467, 959, 23, 43},
+     {33, 1335, 896, 45, 52},
      NULL},
 };
 

@@ -269,7 +269,7 @@ static const struct scenario {
      512,
      6,
      {60, 0, 0, 0, 0},
-     {33, 1467, 959, 23, 43},
+     {33, 1335, 896, 45, 52},
      .object_cache = 16 * 4096,
      .empty = true},
 };

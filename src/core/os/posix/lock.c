@@ -37,7 +37,7 @@ __thread bool os_lock_forking;
 __thread unsigned os_busy, os_busy_of_fork, os_hands;
 __thread uint32_t os_lock_id;
 
-#define UNKNOWN ((UINT32_C(1) << 30) - 1) /* no thread's id, because these are smaller */
+enum { UNKNOWN = (1 << 30) - 1 }; /* no thread's id, because these are smaller */
 
 uint32_t os_lock_id_find(void)
 {
@@ -99,14 +99,14 @@ static const char *const rank_names[OS_RANK_COUNT] = {
 };
 
 /* Policy: how does a thread wait for a lock? */
-#define SPINS       100              /* looks, before the first sleep */
-#define LEND_NS     UINT64_C(100000) /* ns; a holder that has a CPU is done long before */
-#define LOOK_MIN_NS UINT64_C(4000000)
-#define LOOK_MAX_NS UINT64_C(64000000)
+#define SPINS       100                /* tries; before the first sleep */
+#define LEND_NS     UINT64_C(100000)   /* ns; a holder that has a CPU is done long before */
+#define LOOK_MIN_NS UINT64_C(4000000)  /* ns; the first of the later sleeps, which double */
+#define LOOK_MAX_NS UINT64_C(64000000) /* ns; the longest sleep between two tries */
 
 /* -------------------------------------------------------------------------------------- lending */
 
-#define LENT_WORDS 64 /* a power of two; few locks have real-time waiters at a time */
+enum { LENT_WORDS = 64 }; /* a power of two; few locks have real-time waiters at a time */
 
 /* Each the id of a thread to which threads lend their priority, or 0, and POSIX_WORD_AWAITED. Locks
  * share them by their addresses. Static, because a holder passes the word on after the release,
@@ -165,7 +165,9 @@ void os_lock_fork_child(void)
         store_relaxed(&lent_words[i], 0u);
 }
 
-void os_lock_wake(struct os_lock *lock)
+/* Called after the release of a lock that was awaited. Does not access the lock, which may no
+ * longer exist. */
+static void lock_wake(struct os_lock *lock)
 {
     uint32_t *lent = lent_word(lock);
     int saved_errno = errno;
@@ -215,19 +217,33 @@ static void lock_sleep(struct os_lock *lock)
     errno = saved_errno;
 }
 
+/* Takes the lock if it is free. */
+static inline bool take_free(struct os_lock *lock)
+{
+    uint32_t nobody = 0, id = os_lock_id;
+
+    if (unlikely(!id))
+        id = os_lock_id_find();
+    if (!compare_exchange(&lock->word, &nobody, id))
+        return false;
+    tell_acquire(lock);
+    return true;
+}
+
 /* Spins while another thread holds the lock. Returns true if this thread got the lock without
  * sleeping. */
 static bool lock_spin(struct os_lock *lock)
 {
     for (int i = 0; i < SPINS; i++) {
         os_relax();
-        if (os_lock_take_free(lock))
+        if (take_free(lock))
             return true;
     }
     return false;
 }
 
-void os_lock_take_contended(struct os_lock *lock)
+/* Spins a little before it sleeps, because sections last a microsecond and a sleep costs ten. */
+static void __attribute__((noinline)) lock_take_contended(struct os_lock *lock)
 {
     bool sleeps;
 
@@ -241,6 +257,38 @@ void os_lock_take_contended(struct os_lock *lock)
     if (sleeps)
         lock_sleep(lock);
     os_probe3(lock_taken, lock, rank_names[lock->rank], (unsigned)sleeps);
+}
+
+void os_lock_take(struct os_lock *lock)
+{
+    os_busy_enter();
+    os_lock_note_taken(lock);
+    if (unlikely(!take_free(lock)))
+        lock_take_contended(lock);
+}
+
+bool os_lock_try(struct os_lock *lock)
+{
+    os_busy_enter();
+    if (take_free(lock)) {
+        os_lock_note_tried(lock);
+        return true;
+    }
+    if (os_lock_is_mine_by_fork(lock))
+        return true;
+    os_busy_leave();
+    return false;
+}
+
+void os_lock_release(struct os_lock *lock)
+{
+    if (likely(!os_lock_is_mine_by_fork(lock))) {
+        os_lock_note_released(lock);
+        tell_release(lock);
+        if (unlikely(exchange_ordered(&lock->word, 0u) & OS_LOCK_AWAITED))
+            lock_wake(lock);
+    }
+    os_busy_leave();
 }
 
 #ifdef PRUDENCE_DEBUG

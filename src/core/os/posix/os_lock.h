@@ -108,12 +108,6 @@ static inline void os_lock_note_released(const struct os_lock *lock)
 /* Returns how many locks of the library this thread holds; always 0 without PRUDENCE_DEBUG. */
 unsigned os_locks_held(void);
 
-/* Spins a little before it sleeps, because sections last a microsecond and a sleep costs ten. */
-void os_lock_take_contended(struct os_lock *lock);
-/* Called after the release of a lock that was awaited. Does not access the lock, which may no
- * longer exist. */
-void os_lock_wake(struct os_lock *lock);
-
 /* This thread's id, as locks name it; 0 until the first lock. */
 extern HIDDEN __thread uint32_t os_lock_id __attribute__((tls_model("initial-exec")));
 uint32_t os_lock_id_find(void);
@@ -251,49 +245,8 @@ static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
 void os_lock_take_for_fork(struct os_lock *lock);
 void os_lock_release_from_fork(struct os_lock *lock);
 
-/* Takes the lock if it is free. */
-static inline bool os_lock_take_free(struct os_lock *lock)
-{
-    uint32_t nobody = 0, id = os_lock_id;
-
-    if (unlikely(!id))
-        id = os_lock_id_find();
-    if (!compare_exchange(&lock->word, &nobody, id))
-        return false;
-    tell_acquire(lock);
-    return true;
-}
-
-static inline void os_lock_take(struct os_lock *lock)
-{
-    os_busy_enter();
-    os_lock_note_taken(lock);
-    if (unlikely(!os_lock_take_free(lock)))
-        os_lock_take_contended(lock);
-}
-
-static inline bool os_lock_try(struct os_lock *lock)
-{
-    os_busy_enter();
-    if (os_lock_take_free(lock)) {
-        os_lock_note_tried(lock);
-        return true;
-    }
-    if (os_lock_is_mine_by_fork(lock))
-        return true;
-    os_busy_leave();
-    return false;
-}
-
-static inline void os_lock_release(struct os_lock *lock)
-{
-    if (likely(!os_lock_is_mine_by_fork(lock))) {
-        os_lock_note_released(lock);
-        tell_release(lock);
-        if (unlikely(exchange_ordered(&lock->word, 0u) & OS_LOCK_AWAITED))
-            os_lock_wake(lock);
-    }
-    os_busy_leave();
-}
+void os_lock_take(struct os_lock *lock);
+bool os_lock_try(struct os_lock *lock);
+void os_lock_release(struct os_lock *lock);
 
 #endif /* OS_POSIX_LOCK_H */

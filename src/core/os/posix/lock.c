@@ -37,13 +37,13 @@ __thread bool os_lock_forking;
 __thread unsigned os_busy, os_busy_of_fork, os_hands;
 __thread uint32_t os_lock_id;
 
-enum { UNKNOWN = (1 << 30) - 1 }; /* no thread's id, because these are smaller */
+enum { ID_UNKNOWN = (1 << 30) - 1 }; /* no thread's id, because these are smaller */
 
 uint32_t os_lock_id_find(void)
 {
     int id;
 
-    os_lock_id = UNKNOWN; /* until then, for a program's pthread_mutex_lock() that allocates */
+    os_lock_id = ID_UNKNOWN; /* until then, for a program's pthread_mutex_lock() that allocates */
     id = posix_thread_id_known();
     if (id)
         os_lock_id = (uint32_t)id;
@@ -70,7 +70,8 @@ static void check_holder(const struct os_lock *lock)
 {
     uint32_t holder = load_relaxed(&lock->word) & ~OS_LOCK_AWAITED;
 
-    if (holder && holder != UNKNOWN && syscall(SYS_tgkill, getpid(), holder, 0) && errno == ESRCH)
+    if (holder && holder != ID_UNKNOWN && syscall(SYS_tgkill, getpid(), holder, 0) &&
+        errno == ESRCH)
         os_panic(
             "a lock of the library is held by thread %u, which process %d does not have: _Fork or "
             "clone made the process while that thread was in the library (use fork)",
@@ -135,7 +136,8 @@ static bool lend(struct os_lock *lock, uint32_t word, uint64_t pause)
     uint32_t *lent = lent_word(lock), holder = word & ~OS_LOCK_AWAITED, before = 0;
     int error;
 
-    if (load_relaxed(&cannot_lend) || load_relaxed(&os_calls) == OS_CALLS_FEW || holder == UNKNOWN)
+    if (load_relaxed(&cannot_lend) || load_relaxed(&os_calls) == OS_CALLS_FEW ||
+        holder == ID_UNKNOWN)
         return false;
     if (!compare_exchange(lent, &before, holder) && (before & ~POSIX_WORD_AWAITED) != holder) {
         posix_word_wait(&lock->word, word, LEND_NS);

@@ -147,7 +147,7 @@ class Containers(unittest.TestCase):
 
     def test_read_only_root(self):
         command = command_of("unshare --mount").replace("exec routerd", f"touch /writable 2>/dev/null; ls /dev/shm; exec {DEFERS}")
-        self.assertEqual(fast_paths(run("sh", "-c", command)), fast_paths(run(DEFERS)))
+        self.assertEqual(fast_paths(run("sh", "-c", command, env=PLAIN | FREE)), fast_paths(run(DEFERS, env=PLAIN | FREE)))
         self.assertFalse(Path("/writable").exists())
 
     def test_process_1_is_watched_from_within(self):
@@ -186,7 +186,7 @@ class Python(unittest.TestCase):
         for text in (line.replace("PYTHONMALLOC=malloc ", ""), line):
             said = run("sh", "-c", text.replace("python3 service.py", f"/usr/bin/python3 -c '{PYTHON.format(0)}'"), env=PLAIN | {"PRUDENCE_OPTIONS": "stats=1"})
             most.append(bytes_of(re.search(r"slabs and large blocks: .*?\(most: (\S+ \w+)\)", said)[1]))
-        self.assertGreater(most[1], 2 * most[0])
+        self.assertGreater(most[1], 1.5 * most[0])
 
 
 if __name__ == "__main__":

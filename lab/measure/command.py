@@ -35,6 +35,12 @@ def commit():
     return said or "unknown"
 
 
+def processor():
+    """Returns the processor's name as Linux has it, or its kind."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), os.uname().machine)
+
+
 class Progress:
     """Reports progress on standard error: on a terminal one line that the next replaces, elsewhere a line now and then."""
 

@@ -4,6 +4,7 @@ file fits is not made again; one that fails is reported, the others go on, and t
 
 import dataclasses
 import json
+import math
 import os
 import resource
 import signal
@@ -24,6 +25,7 @@ class Task:
     identity: dict   # the values that its result depends on
     run: Callable[[], dict]  # returns the result; one with "failed" says why there is none
     seconds: float | None = None  # that it may take, until one of its kind has run
+    most_others: float = math.inf  # CPUs that other programs may use meanwhile, or the result does not count
 
 
 def write(place, document, indent=None):
@@ -128,8 +130,11 @@ def run_one(task):
     except BaseException:
         SESSIONS.end()
         raise
+    others = others_between(busy, busy_seconds())
+    if "failed" not in run and others > task.most_others:
+        run = {"failed": f"does not count: other programs used {others:.2f} CPUs meanwhile (at most {task.most_others})"}
     return run if "failed" in run else run | {"identity": task.identity, "seconds": time.monotonic() - begun, "load_average": os.getloadavg()[0],
-                                              "others_cpus": others_between(busy, busy_seconds())}
+                                              "others_cpus": others}
 
 
 def run_all(program, tasks, folder, jobs=1):

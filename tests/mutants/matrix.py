@@ -6,7 +6,6 @@ run. A row is done again when the mutant, the source or the test that it names h
 import csv
 import difflib
 import functools
-import hashlib
 import itertools
 import json
 import re
@@ -57,7 +56,7 @@ def layer_of(file):
 def by_turns(chosen):
     """Takes one mutant of each layer, then the next of each, so that every part of the order is a sample of all layers."""
     layers = defaultdict(list)
-    for mutant in sorted(chosen, key=lambda mutant: hashlib.sha256(mutant['name'].encode()).digest()):
+    for mutant in sorted(chosen, key=lambda mutant: trial.digest([], mutant['name'])):
         layers[layer_of(mutant['file'])].append(mutant)
     return [mutant for turn in itertools.zip_longest(*layers.values()) for mutant in turn if mutant]
 

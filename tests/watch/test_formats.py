@@ -15,16 +15,11 @@ import unittest
 
 from watching import ROOT
 from prudence_watch import profile
+from tools_page import Table, debian
 
 FOLDER = ROOT / "tests/watch"
-PAGE = ROOT / "docs/reference/tools.md"
-MARK = "<!-- formats -->\n"
-HEAD = ("format", "reader", "version", "growth (`--since`)", "test")
+TABLE = Table("formats", ("format", "reader", "version", "growth (`--since`)", "test"))
 YES, NONE = "yes", "–"
-
-
-def debian(package):
-    return lambda: f"{package} " + subprocess.run(["dpkg-query", "-Wf", "${Version}", package], text=True, capture_output=True, check=True).stdout
 
 
 def go():
@@ -74,15 +69,6 @@ READERS = (
 )
 
 
-def line(cells):
-    return f"| {' | '.join(cells)} |"
-
-
-def part():
-    """The lines of the table in the page."""
-    return PAGE.read_text().split(MARK)[1].strip().splitlines()
-
-
 def write_page():
     """Each test has to pass: one that is skipped says nothing of a version."""
     for file in sorted({reader.file for reader in READERS}):
@@ -91,17 +77,15 @@ def write_page():
         if done.returncode or not re.search(r"(?m)^OK$", done.stderr):
             print(f"{file} {' '.join(tests)}: not every test passes\n{done.stderr}")
             return 1
-    rows = [line(HEAD), line(["---"] * len(HEAD)), *(line(reader.row(reader.version())) for reader in READERS)]
-    before, _, after = PAGE.read_text().split(MARK)
-    PAGE.write_text(MARK.join((before, "\n" + "\n".join(rows) + "\n\n", after)))
+    TABLE.write([reader.row(reader.version()) for reader in READERS])
     return 0
 
 
 class Formats(unittest.TestCase):
     def test_the_page_has_each_reader(self):
         """The versions are those with which the tests passed, and another machine may have others."""
-        head, _, *rows = ([cell.strip() for cell in row.strip("| ").split(" | ")] for row in part())
-        self.assertEqual(tuple(head), HEAD)
+        head, *rows = TABLE.cells()
+        self.assertEqual(tuple(head), TABLE.head)
         self.assertEqual([(*row[:2], *row[3:]) for row in rows], [(*cells[:2], *cells[3:]) for cells in (reader.row("") for reader in READERS)],
                          "write it anew: tests/watch/test_formats.py page")
         self.assertEqual([row for row in rows if not re.search(r"\d", row[2])], [])

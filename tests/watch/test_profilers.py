@@ -23,9 +23,8 @@ from pathlib import Path
 
 from watching import BUILD, PATIENCE, ROOT
 from preload import ld_preload
+from tools_page import Table, debian
 
-PAGE = ROOT / "docs/reference/tools.md"
-MARK = "<!-- profilers -->\n"
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
 MEMRAY = "memray==1.20.0"
 KEPT, BLOCK = 64, 16384
@@ -156,10 +155,6 @@ def ours(trial, name):
     return sum(int(row.rpartition(" ")[2]) for row in out.read_text().splitlines() if ";keeps" in row)
 
 
-def debian(package):
-    return lambda: f"{package} " + subprocess.run(["dpkg-query", "-Wf", "${Version}", package], text=True, capture_output=True, check=True).stdout
-
-
 @dataclasses.dataclass(frozen=True)
 class Profiler:
     name: str
@@ -183,22 +178,17 @@ PROFILERS = (
     Profiler("memray", lambda: MEMRAY.replace("==", " "), memray),
     Profiler("`prudence-profile`", lambda: NONE, ours, always=True),
 )
-HEAD = ("profiler", "version", *COLUMNS)
-
-
-def line(cells):
-    return f"| {' | '.join(cells)} |"
+TABLE = Table("profilers", ("profiler", "version", *COLUMNS))
 
 
 def write_page():
-    rows = [line(HEAD), line(["---"] * len(HEAD))]
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(folder)
         for profiler in PROFILERS:
-            rows.append(line((profiler.name, profiler.version(), *(profiler.cell(trial, column) for column in COLUMNS))))
-            print(rows[-1])
-    before, _, after = PAGE.read_text().split(MARK)
-    PAGE.write_text(MARK.join((before, "\n" + "\n".join(rows) + "\n\n", after)))
+            rows.append((profiler.name, profiler.version(), *(profiler.cell(trial, column) for column in COLUMNS)))
+            print(*rows[-1], sep=", ")
+    TABLE.write(rows)
     return 0
 
 
@@ -210,8 +200,8 @@ class Profilers(unittest.TestCase):
         cls.trial = Trial(folder.name)
 
     def test_the_page_says_what_is_seen(self):
-        head, _, *rows = ([cell.strip() for cell in row.strip("| ").split(" | ")] for row in PAGE.read_text().split(MARK)[1].strip().splitlines())
-        self.assertEqual(tuple(head), HEAD)
+        head, *rows = TABLE.cells()
+        self.assertEqual(tuple(head), TABLE.head)
         self.assertEqual([row[0] for row in rows], [profiler.name for profiler in PROFILERS])
         for profiler, (_, _, *cells) in zip(PROFILERS, rows):
             for column, cell in zip(COLUMNS, cells, strict=True):

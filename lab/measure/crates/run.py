@@ -3,14 +3,13 @@
 
 import argparse
 import os
-import platform
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 from .. import keep
-from ..command import ROOT, commit, now
+from ..command import ROOT, commit, now, processor
 from . import cargo, page, plan
 
 SKIPPED = 77
@@ -136,9 +135,7 @@ def workload_tasks(crates, programs, rounds, depends, env):
 # --------------------------------------------------------------------------------------------------------------- all
 
 def machine():
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-    return f"{model}, {os.cpu_count()} CPUs"
+    return f"{processor()}, {os.cpu_count()} CPUs"
 
 
 def main(arguments, build):

@@ -25,6 +25,7 @@
 
 #include "os/os.h"
 #include "posix.h"
+#include "race_detector.h"
 
 void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
 {
@@ -35,7 +36,8 @@ void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
 
 __thread bool os_lock_forking;
 __thread unsigned os_busy, os_busy_of_fork, os_hands;
-__thread uint32_t os_lock_id;
+/* This thread's id, as locks name it; 0 until the first lock. */
+static __thread uint32_t lock_id __attribute__((tls_model("initial-exec")));
 
 enum { ID_UNKNOWN = (1 << 30) - 1 }; /* no thread's id, because these are smaller */
 
@@ -43,11 +45,11 @@ uint32_t os_lock_id_find(void)
 {
     int id;
 
-    os_lock_id = ID_UNKNOWN; /* until then, for a program's pthread_mutex_lock() that allocates */
+    lock_id = ID_UNKNOWN; /* until then, for a program's pthread_mutex_lock() that allocates */
     id = posix_thread_id_known();
     if (id)
-        os_lock_id = (uint32_t)id;
-    return os_lock_id;
+        lock_id = (uint32_t)id;
+    return lock_id;
 }
 
 void os_lock_take_for_fork(struct os_lock *lock)
@@ -175,9 +177,63 @@ static void lock_wake(struct os_lock *lock)
     int saved_errno = errno;
 
     posix_word_wake(&lock->word, 1);
-    if (unlikely((load_ordered(lent) & ~POSIX_WORD_AWAITED) == os_lock_id))
+    if (unlikely((load_ordered(lent) & ~POSIX_WORD_AWAITED) == lock_id))
         posix_word_pass_on(lent);
     errno = saved_errno;
+}
+
+/* ---------------------------------------------------------------------------------------- ranks */
+
+#ifdef PRUDENCE_DEBUG
+
+static __thread unsigned held_of_rank[OS_RANK_COUNT];
+
+/* Notes a try-lock, which may be in any order because it cannot deadlock. */
+static void note_tried(const struct os_lock *lock)
+{
+    held_of_rank[lock->rank] += !os_lock_forking;
+}
+
+/* Counts nothing for the forking thread, which holds everything. */
+static void note_taken(const struct os_lock *lock)
+{
+    if (os_lock_forking)
+        return;
+    for (unsigned rank = lock->rank + 1; rank < OS_RANK_COUNT; rank++)
+        debug_assert(held_of_rank[rank] == 0);
+    note_tried(lock);
+}
+
+static void note_released(const struct os_lock *lock)
+{
+    if (os_lock_forking)
+        return;
+    debug_assert(held_of_rank[lock->rank] > 0);
+    held_of_rank[lock->rank]--;
+}
+
+#else
+
+static inline void note_taken(const struct os_lock *lock)
+{
+    (void)lock;
+}
+
+static inline void note_tried(const struct os_lock *lock)
+{
+    (void)lock;
+}
+
+static inline void note_released(const struct os_lock *lock)
+{
+    (void)lock;
+}
+
+#endif
+
+static bool is_mine_by_fork(const struct os_lock *lock)
+{
+    return load_relaxed(&lock->held_by_fork) && os_lock_forking;
 }
 
 /* -------------------------------------------------------------------------------------- waiting */
@@ -189,7 +245,7 @@ static uint32_t take_or_mark(struct os_lock *lock)
     uint32_t word = load_relaxed(&lock->word);
 
     for (;;) {
-        uint32_t marked = (word ? word : os_lock_id) | OS_LOCK_AWAITED;
+        uint32_t marked = (word ? word : lock_id) | OS_LOCK_AWAITED;
 
         if (word == marked || compare_exchange(&lock->word, &word, marked))
             return word ? marked : 0;
@@ -222,7 +278,7 @@ static void lock_sleep(struct os_lock *lock)
 /* Takes the lock if it is free. */
 static inline bool take_free(struct os_lock *lock)
 {
-    uint32_t nobody = 0, id = os_lock_id;
+    uint32_t nobody = 0, id = lock_id;
 
     if (unlikely(!id))
         id = os_lock_id_find();
@@ -249,7 +305,7 @@ static void __attribute__((noinline)) lock_take_contended(struct os_lock *lock)
 {
     bool sleeps;
 
-    if (os_lock_is_mine_by_fork(lock))
+    if (is_mine_by_fork(lock))
         return;
     os_copy_check();
     if (unlikely(load_relaxed(&os_copy_made)))
@@ -264,7 +320,7 @@ static void __attribute__((noinline)) lock_take_contended(struct os_lock *lock)
 void os_lock_take(struct os_lock *lock)
 {
     os_busy_enter();
-    os_lock_note_taken(lock);
+    note_taken(lock);
     if (unlikely(!take_free(lock)))
         lock_take_contended(lock);
 }
@@ -273,10 +329,10 @@ bool os_lock_try(struct os_lock *lock)
 {
     os_busy_enter();
     if (take_free(lock)) {
-        os_lock_note_tried(lock);
+        note_tried(lock);
         return true;
     }
-    if (os_lock_is_mine_by_fork(lock))
+    if (is_mine_by_fork(lock))
         return true;
     os_busy_leave();
     return false;
@@ -284,8 +340,8 @@ bool os_lock_try(struct os_lock *lock)
 
 void os_lock_release(struct os_lock *lock)
 {
-    if (likely(!os_lock_is_mine_by_fork(lock))) {
-        os_lock_note_released(lock);
+    if (likely(!is_mine_by_fork(lock))) {
+        note_released(lock);
         tell_release(lock);
         if (unlikely(exchange_ordered(&lock->word, 0u) & OS_LOCK_AWAITED))
             lock_wake(lock);
@@ -294,31 +350,6 @@ void os_lock_release(struct os_lock *lock)
 }
 
 #ifdef PRUDENCE_DEBUG
-
-static __thread unsigned held_of_rank[OS_RANK_COUNT];
-
-/* Counts nothing for the forking thread, which holds everything. */
-void os_lock_note_taken(const struct os_lock *lock)
-{
-    if (os_lock_forking)
-        return;
-    for (unsigned rank = lock->rank + 1; rank < OS_RANK_COUNT; rank++)
-        debug_assert(held_of_rank[rank] == 0);
-    os_lock_note_tried(lock);
-}
-
-void os_lock_note_tried(const struct os_lock *lock)
-{
-    held_of_rank[lock->rank] += !os_lock_forking;
-}
-
-void os_lock_note_released(const struct os_lock *lock)
-{
-    if (os_lock_forking)
-        return;
-    debug_assert(held_of_rank[lock->rank] > 0);
-    held_of_rank[lock->rank]--;
-}
 
 void os_foreign_call(const char *what)
 {

@@ -17,7 +17,6 @@
 
 #include "base/atomic.h"
 #include "base/base.h"
-#include "race_detector.h"
 #include "slice.h"
 
 /* Every lock of the library, in the order in which they may be taken. No thread holds the locks
@@ -85,32 +84,10 @@ static inline void os_lock_destroy(struct os_lock *lock)
     (void)lock;
 }
 
-#ifdef PRUDENCE_DEBUG
-void os_lock_note_taken(const struct os_lock *lock);
-/* Notes a try-lock, which may be in any order because it cannot deadlock. */
-void os_lock_note_tried(const struct os_lock *lock);
-void os_lock_note_released(const struct os_lock *lock);
-#else
-static inline void os_lock_note_taken(const struct os_lock *lock)
-{
-    (void)lock;
-}
-static inline void os_lock_note_tried(const struct os_lock *lock)
-{
-    (void)lock;
-}
-static inline void os_lock_note_released(const struct os_lock *lock)
-{
-    (void)lock;
-}
-#endif
-
 /* Returns how many locks of the library this thread holds; always 0 without PRUDENCE_DEBUG. */
 unsigned os_locks_held(void);
 
-/* This thread's id, as locks name it; 0 until the first lock. */
-extern HIDDEN __thread uint32_t os_lock_id __attribute__((tls_model("initial-exec")));
-uint32_t os_lock_id_find(void);
+uint32_t os_lock_id_find(void); /* returns this thread's id, as locks name it */
 /* Called in a child, where this thread has another id and no thread waits. */
 void os_lock_fork_child(void);
 
@@ -235,11 +212,6 @@ void os_in_flight_end(void);
 void os_in_flight_stop(void); /* waits until no thread carries, and lets none begin */
 void os_in_flight_go_on(void);
 void os_in_flight_forget_others(void); /* in a child, where only this thread can still carry */
-
-static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
-{
-    return load_relaxed(&lock->held_by_fork) && os_lock_forking;
-}
 
 /* Called only by fork's handlers. A lock created between the two calls is not released. */
 void os_lock_take_for_fork(struct os_lock *lock);

@@ -309,10 +309,10 @@ def reading(results, summary):
         subject, _, allocator = pair["subject"].partition("+")
         stays = results.row("stall", subject=pair["subject"], stay_ms=100)
         lines.append({"subject": subject, "malloc": allocator, "read": ns_of("readers", subject, threads=0),
-                      "read beside a writer": ns_of("readers", subject, threads=1), "pair": ns_of("reading", subject, readers=0),
-                      "pair beside a busy reader": ns_of("reading", subject, readers=1),
-                      "pair beside one that stays": f'{stays["ns_per_pair_cpu"]:.2f}' if stays else "–",
-                      "garbage beside it, MB": mb("latent_peak_bytes")(stays) if stays else "–"})
+                      "read with a writer": ns_of("readers", subject, threads=1), "pair": ns_of("reading", subject, readers=0),
+                      "pair with a busy reader": ns_of("reading", subject, readers=1),
+                      "pair with one that stays": f'{stays["ns_per_pair_cpu"]:.2f}' if stays else "–",
+                      "garbage with it, MB": mb("latent_peak_bytes")(stays) if stays else "–"})
     summary.table("reading", "Ways to read, ns of CPU", lines, "A reader that stays is inside, or names one object, for 100 ms at a time.")
 
 
@@ -354,7 +354,7 @@ def rcu(results, summary):
         summary.add(f"{load}: at or ahead of liburcu's best flavor", beside_liburcu([row for row in rows if row["load"] == load], "ns"))
     summary.add("call to callback: 100 times sooner than liburcu", beside_liburcu([row for row in rows if row["load"] == "call"], "p50_ns", 100))
     summary.add("a storm of callbacks: a twentieth of liburcu's memory", beside_liburcu(storm, "peak_rss_bytes", 20))
-    variants_table(summary, "rcu", "Grace periods beside liburcu", rows + storm)
+    variants_table(summary, "rcu", "Grace periods and liburcu's", rows + storm)
 
 
 def variants(results, summary):

@@ -29,7 +29,7 @@ PHASES = {
     "the same after threads have ended": ("trim-threads", ""),
     "reports misuse": ("misuse", ""),
     "forks": ("fork", ""),
-    "forks beside threads": ("fork-threads", ""),
+    "forks with threads": ("fork-threads", ""),
     "`check=1`": ("alone", "check=1"),
     "`hardened=1`, `guard=1000`": ("threads", "hardened=1,guard=1000"),
     "`profile=1`": ("threads", "profile=1"),
@@ -39,9 +39,9 @@ PHASES = {
     "the same in threads that have read before": ("defer-threads", ""),
     "allocates and frees, after it has deferred": ("defer-before", ""),
     "`prudence_call`": ("callbacks", ""),
-    "keeps more than `retain`, beside threads, after it has deferred": ("helper", ""),
+    "keeps more than `retain`, with threads, after it has deferred": ("helper", ""),
     "`sandbox=1` was set at run time": ("late-option", ""),
-    "the same beside threads that defer": ("late-option-defers", ""),
+    "the same with threads that defer": ("late-option-defers", ""),
 }
 
 # The calls of these phases depend on how much time passes.

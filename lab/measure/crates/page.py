@@ -9,7 +9,7 @@ import statistics
 from . import plan
 
 PAGE, DATA = "how-to/rust.md", "results/data/crates/crates.csv"
-COLUMNS = ("crate", "own tests that pass", "CPU ns an operation", "million operations a second", "peak MB", "peak MB beside a pinned guard",
+COLUMNS = ("crate", "own tests that pass", "CPU ns an operation", "million operations a second", "peak MB", "peak MB with a pinned guard",
            "values dropped with it")
 OTHERS = {"allocator-api2": "our adapter", "seize": "its own on ours", "crossbeam-epoch": "its own on ours"}
 TABLE = re.compile(r"^\| crate \| own tests.*\n(?:\|.*\n)+", re.M)

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sysconfig
 from dataclasses import dataclass
@@ -12,20 +13,21 @@ from preload import ld_preload
 
 SYSTEM = f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}"
 MIMALLOC3 = "mimalloc3/lib/python3*/site-packages/cmeel.prefix/lib/libmimalloc.so.3"
+PEERS = "peers/libraries"  # the newest of Rust's registry, and those that Debian does not have
 
 
 @dataclass
 class Allocator:
     name: str
-    library: str  # a pattern; relative to the build folder unless it begins with /
+    library: str  # patterns, of which the first that exists counts; relative to the build folder unless it begins with /
     hint: str     # how to get it
-    package: str = ""  # of Debian, which knows the version when the library does not report it
+    package: str = ""  # of Debian, or a crate, which knows the version when the library does not report it
     path: Path = None
     version: str = ""
 
     def find(self, build):
-        base, pattern = (Path("/"), self.library[1:]) if self.library[0] == "/" else (build, self.library)
-        self.path = next((found.resolve() for found in sorted(base.glob(pattern))), None)
+        found = (path for pattern in self.library.split() for path in sorted(Path("/").glob(pattern[1:]) if pattern[0] == "/" else build.glob(pattern)))
+        self.path = next((path.resolve() for path in found), None)
         return self.path is not None
 
 
@@ -33,14 +35,21 @@ def debian(package):
     return f"`tools/setup --programs` installs it ({package})"
 
 
+def crate(name):
+    return f"`tools/setup --programs` builds it ({name} of Rust's registry), but not offline"
+
+
 ALLOCATORS = [
     # Preloaded as well: some programs (redis-server) are linked with an allocator of their own.
     Allocator("glibc", f"{SYSTEM}/libc.so.6", "this system has another C library"),
     Allocator("prudence", "libprudence-malloc.so", "`make build` builds it"),
-    Allocator("jemalloc", f"{SYSTEM}/libjemalloc.so.2", debian("libjemalloc2")),
-    Allocator("mimalloc", f"{SYSTEM}/libmimalloc.so.2", debian("libmimalloc2.0")),
+    Allocator("jemalloc", f"{PEERS}/jemalloc-prefix/src/jemalloc-build/lib/libjemalloc.so.2 {SYSTEM}/libjemalloc.so.2", debian("libjemalloc2")),
+    Allocator("mimalloc", f"{PEERS}/libmimalloc2-crate.so {SYSTEM}/libmimalloc.so.2", debian("libmimalloc2.0")),
     Allocator("mimalloc3", MIMALLOC3, "`tools/setup --programs` installs it (cmeel-mimalloc of PyPI), but not offline"),
     Allocator("tcmalloc", f"{SYSTEM}/libtcmalloc_minimal.so.4", debian("libtcmalloc-minimal4")),
+    Allocator("tcmalloc-google", f"{PEERS}/libtcmalloc-google.so", crate("libtcmalloc-sys"), "libtcmalloc-sys"),
+    Allocator("snmalloc", f"{PEERS}/snmalloc/libsnmallocshim.so", crate("snmalloc-sys"), "snmalloc-sys"),
+    Allocator("rpmalloc", f"{PEERS}/librpmalloc.so", crate("rpmalloc-sys"), "rpmalloc-sys"),
     Allocator("tbbmalloc", f"{SYSTEM}/libtbbmalloc_proxy.so.2", debian("libtbbmalloc2"), "libtbbmalloc2"),
     Allocator("scudo", "/usr/lib/llvm-14/lib/clang/*/lib/linux/"
               f"libclang_rt.scudo_standalone-{os.uname().machine}.so",
@@ -55,6 +64,8 @@ def probe(allocator, load):
 
 
 def package_version(package):
+    if pinned := re.search(rf'^{package} = "=(.*)"', (Path(__file__).parent / "peers/Cargo.toml").read_text(encoding="utf-8"), re.M):
+        return f"{package} {pinned[1]}"
     done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], text=True, capture_output=True)
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 

@@ -19,7 +19,7 @@ BENCH, LOAD, WATCH = (BUILD / "bin" / name for name in (
 
 sys.path.insert(0, str(ROOT / "lab"))
 from measure.malloc import listed, verdict, watch  # noqa: E402 (the path comes first)
-from measure.allocators import ALLOCATORS  # noqa: E402
+from measure.allocators import ALLOCATORS, Allocator, package_version  # noqa: E402
 
 SUBJECTS = [name for name in ("glibc", "prudence", "jemalloc")
             if name != "prudence" or (BUILD / "libprudence-malloc.so").exists()]
@@ -121,6 +121,26 @@ class BadInput(unittest.TestCase):
             done = run(LOAD, *arguments)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(text, done.stderr)
+
+
+class Libraries(WithFolder):
+    def test_the_first_pattern_that_is_there_counts(self):
+        other = self.folder / "debian.so"
+        other.touch()
+        one = Allocator("one", f"peers/*.so {other}", "")
+        self.assertTrue(one.find(self.folder))
+        self.assertEqual(one.path, other)
+        (self.folder / "peers").mkdir()
+        (self.folder / "peers/newest.so").touch()
+        self.assertTrue(one.find(self.folder))
+        self.assertEqual(one.path.name, "newest.so")
+
+    def test_versions_of_crates_are_those_of_the_lock(self):
+        lock = (ROOT / "lab/measure/peers/Cargo.lock").read_text()
+        for one in ALLOCATORS:
+            if one.package.endswith("-sys"):
+                name, version = package_version(one.package).split()
+                self.assertIn(f'name = "{name}"\nversion = "{version}', lock)
 
 
 class Watch(WithFolder):

@@ -38,10 +38,10 @@ def show_list(all_programs, build, load):
     print("Allocators (--subject):")
     for one in allocators.ALLOCATORS:
         why = allocators.prepare(one, build, load)
-        print(f"  {one.name:<14}{why or f'{one.version}, {one.path}'}")
+        print(f"  {one.name:<16}{why or f'{one.version}, {one.path}'}")
     print("\nPrograms (--program):")
     for one in all_programs:
-        print(f"  {one.name:<14}{one.summary}")
+        print(f"  {one.name:<16}{one.summary}")
 
 
 def run_once(row, program, allocator, pause, progress):

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: MIT
+// cargo asks for a library.

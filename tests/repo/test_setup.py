@@ -79,6 +79,9 @@ class Setup(unittest.TestCase):
         copy = self.bin / "tree/tools/setup"
         copy.parent.mkdir(parents=True)
         copy.write_bytes(SETUP.read_bytes())
+        lock = self.bin / "tree/lab/measure/peers/Cargo.lock"
+        lock.parent.mkdir(parents=True)
+        lock.write_text("the lock\n")
         return copy
 
     def test_programs_are_extra(self):
@@ -86,6 +89,9 @@ class Setup(unittest.TestCase):
         self.command("python3", f'echo "python3 $2" >>{self.calls}; '
                      f'mkdir -p $3/bin; printf "#!/bin/sh\necho pip >>{self.calls}" >$3/bin/pip; '
                      'chmod +x $3/bin/pip')
+        self.command("cargo", f'if [ "$1" = vendor ]; then echo vendor >>{self.calls}; shift $(($# - 1)); mkdir -p "$1"; fi')
+        self.command("cmake", f"echo cmake >>{self.calls}")
+        self.command("ninja", f"echo ninja >>{self.calls}")
         for name in ("mkdir", "chmod"):
             (self.bin / name).symlink_to(Path("/usr/bin", name))
         self.assertNotIn("redis", self.run_setup().stdout)
@@ -93,7 +99,11 @@ class Setup(unittest.TestCase):
         done = self.run_setup("--programs", setup=self.copy_of_setup())
         self.assertIn(" redis-server ", done.stdout)
         self.assertEqual((done.returncode, self.calls.read_text()),
-                         (0, 2 * "apt-get update\napt-get install\n" + "python3 venv\npip\n"), done.stdout)
+                         (0, 2 * "apt-get update\napt-get install\n" + "python3 venv\npip\nvendor\ncmake\nninja\n"), done.stdout)
+        self.calls.write_text("")
+        again = self.run_setup("--programs", setup=self.bin / "tree/tools/setup")
+        self.assertIn("the allocators of Rust's registry are built", again.stdout)
+        self.assertNotIn("ninja", self.calls.read_text())
 
     def test_programs_without_pypi(self):
         self.installed("installed")
@@ -101,6 +111,7 @@ class Setup(unittest.TestCase):
         done = self.run_setup("--programs", setup=self.copy_of_setup())
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("the benchmark goes without it", done.stdout)
+        self.assertIn("the benchmark goes without those that are missing", done.stdout)
 
     def test_the_demo_needs_less(self):
         self.installed("not-installed")

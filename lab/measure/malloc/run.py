@@ -92,10 +92,10 @@ def print_summary(document):
     print(f'Relative to {document["summary"]["baseline"]}, geometric means of '
           f'{len(document["summary"]["programs"])} programs [95 % confidence]:\n')
     names = [name for name in verdict.FIGURES if name in lines[0]]
-    print(f'{"allocator":<11}' + "".join(f"{name:>22}" for name in names) + "  front")
+    print(f'{"allocator":<16}' + "".join(f"{name:>22}" for name in names) + "  front")
     for line in lines:
         cells = (f'{line[name]["geometric_mean"]:.3f} [{line[name]["low"]:.2f}, ' f'{line[name]["high"]:.2f}]' for name in names)
-        print(f'{line["subject"]:<11}' + "".join(f"{cell:>22}" for cell in cells) + ("  yes" if line["on_pareto_front"] else ""))
+        print(f'{line["subject"]:<16}' + "".join(f"{cell:>22}" for cell in cells) + ("  yes" if line["on_pareto_front"] else ""))
     if document["summary"]["left_out"]:
         print("Skipped, since not every allocator ran it:", ", ".join(document["summary"]["left_out"]))
 

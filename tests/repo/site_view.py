@@ -14,6 +14,7 @@ SECONDS = 300  # until a browser is given up
 # [text, class, contrast] of what a reader sees with less than 4.5:1; code whose lines are cut; the width of the page, if it is wider
 # than the window.
 SCRIPT = """
+document.getAnimations().forEach(animation => animation.finish()); // colors that change with the scheme
 const channels = text => text.match(/[\\d.]+/g).map(Number);
 const kept = compute => {
     const known = new Map();

@@ -158,8 +158,8 @@ def on_config(config):
         if line.startswith("## "):
             section = []
             navigation.append({line[3:]: section})
-        for text, target in re.findall(r"^\| \[([^\]]*)\]\(([^)#]*\.md)\)", line):
-            section.append({text: target})
+        for text, target in re.findall(r"\[([^\]]*)\]\(([^)#]*\.md)\)", line) if section is not None else ():
+            section.append({text[0].upper() + text[1:]: target})
     for item in navigation:
         if "Reference" in item:
             headers = [{header.name: reference.page_of(header.name)} for header in api.headers]

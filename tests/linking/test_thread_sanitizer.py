@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: long (programs of users; the build for ThreadSanitizer has the library)
 # ctest: cost 30
-"""Programs built with ThreadSanitizer on a library that is not: no false report, and true races are found."""
+"""Programs built with ThreadSanitizer on a library that is not: no false report, and true races are found.
+
+PRUDENCE_MODELS=deep (make test-long) runs all; otherwise one program with every way from thread to thread is run, by gcc.
+"""
 
 import os
 import re
@@ -25,6 +27,7 @@ PROGRAMS = [HERE / f"program_{name}.c" for name in ("threads", "tables", "small"
 # Those of domains are called by the library, for readers of other schemes.
 OTHERS = {"ck-domain.h", "dpdk-domain.h", "inline.h", "sequences.h", "urcu-domain.h"}
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
+long = unittest.skipUnless(DEEP, "only make test-long runs it")
 
 
 def compilers(folder):
@@ -104,6 +107,7 @@ class ThreadSanitizer(unittest.TestCase):
                 break
         return status, output
 
+    @long
     def test_the_example_of_the_readme(self):
         text = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
         source = self.folder / "example.c"
@@ -127,6 +131,7 @@ class ThreadSanitizer(unittest.TestCase):
         text = "".join(without_comments(source) for source in PROGRAMS)
         self.assertEqual({name for name in macros if not re.search(rf"\b{name}\(", text)}, set())
 
+    @long
     def test_the_examples(self):
         examples = [source for source in sorted((ROOT / "lab/examples").glob("*.c")) if "dlopen" not in source.read_text()]
         self.assertGreater(len(examples), 10)
@@ -136,7 +141,7 @@ class ThreadSanitizer(unittest.TestCase):
             self.assertEqual(self.run_it(program), (0, f"{program.name}: right\n"))
 
     def test_every_way_from_thread_to_thread(self):
-        for compiler in self.compilers:
+        for compiler in self.compilers if DEEP else self.compilers[:1]:
             program = self.build(compiler, HERE / "program_threads.c", *SHARED)
             for options in ("", "check=1,guard=50,quarantine=100K,zero_on_free=1"):
                 self.assertEqual(self.run_it(program, options), (0, "done\n"))
@@ -147,6 +152,7 @@ class ThreadSanitizer(unittest.TestCase):
         """All names with each compiler; without DEEP the compilers share them, because each run takes long."""
         return names if DEEP else names[self.compilers.index(compiler)::len(self.compilers)]
 
+    @long
     def test_tables(self):
         """Objects reach readers by tables, whose stores ThreadSanitizer does not see. One table at a time: order that one makes would
         do for the others."""
@@ -169,14 +175,17 @@ class ThreadSanitizer(unittest.TestCase):
                 self.assertNotEqual(status, 0, name)
                 self.assertRegex(output, rf"SUMMARY: ThreadSanitizer: data race .* in ({places})", name)
 
+    @long
     def test_small_structures(self):
         """The part of them that the headers inline."""
         self.each_alone(HERE / "program_small.c",
                         r"touch|check|write_out|has_key|is_in_table|memset|let_go|read_\w+|update_\w+")
 
+    @long
     def test_names_of_liburcu(self):
         self.each_alone(HERE / "program_urcu.c", "check|replace|let_go")
 
+    @long
     def test_short_term_memory(self):
         for compiler in self.compilers:
             program = self.build(compiler, HERE / "program_short_term.c", *SHARED)
@@ -187,12 +196,14 @@ class ThreadSanitizer(unittest.TestCase):
             self.assertNotEqual(status, 0)
             self.assertIn("SUMMARY: ThreadSanitizer: data race", output)
 
+    @long
     def test_the_static_library(self):
         for compiler in self.compilers:
             # With readers that ask for longer time slices; clang before 17 has no thread pointer for them.
             program = self.build(compiler, HERE / "program_threads.c", *STATIC, *([SLICES] if compiler == "gcc" else []))
             self.assertEqual(self.run_it(program), (0, "done\n"))
 
+    @long
     def test_true_races_are_found(self):
         for compiler in self.compilers:
             program = self.build(compiler, HERE / "program_threads.c", *SHARED)

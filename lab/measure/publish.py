@@ -41,6 +41,7 @@ PARTS = (
     of_bench("endurance", 30, "endurance", "latency", "demand", "recycle", "destroy"),
     of_bench("rcu", 60, "rcu", "storm"),
     of_bench("malloc", 90, "malloc", "public"),
+    of_bench("listed", 20, "listed"),
     Part("structures", 10, (("env", "PRUDENCE_BENCH_QUICK=1", "lab/run/all", "structures"),), (("structures", "structures"),)),
     Part("variants", 60, (("lab/run/all", "variants", "variants-call", "variants-paced", "variants-storm"),
                           ("lab/run/report", "{report}/variants.json", "{report}/variants-call.json", "{report}/variants-paced.json",

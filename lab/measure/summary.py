@@ -6,6 +6,7 @@ Reads DIRECTORY/*.json as lab/run/all leaves them. A part that was not measured 
 import json
 
 from .bench import by_plain
+from .malloc import tables as malloc_tables
 from .malloc.page import COLUMNS as MALLOC_FIGURES
 from .page import Refused, busy_warning, markdown_table, write_tables
 from .pictures import MEGA
@@ -396,6 +397,23 @@ def public(results, summary):
     summary.table("public", "Programs of the kinds of a public set, ours by the best peer", lines, f"**Bold**: more than {MOST_BY_PEER}.")
 
 
+MOST_BY_GLIBC = 1.03  # CPU time of any program that is kept apart
+
+
+def listed(results, summary):
+    """Programs of other people: CPU time and peak of each allocator by the baseline's."""
+    if "listed" not in results.parts:
+        return
+    lines, groups = malloc_tables.listed(results.parts["listed"])
+    for column in ("CPU", "CPU × peak"):
+        found = {subject: mean for (subject, name), (mean, *_) in groups.get("apart", {}).items() if name == column}
+        if "prudence" in found:
+            summary.add(f"programs that are kept apart: {column} at or below every other allocator's", [found["prudence"] <= min(found.values())])
+    apart = [line["prudence, CPU"] for line in lines if line["program"].startswith("apart/") and line.get("prudence, CPU", malloc_tables.NONE) != malloc_tables.NONE]
+    summary.add(f"programs that are kept apart: CPU at most {MOST_BY_GLIBC} of glibc's", [float(cell.split()[0]) <= MOST_BY_GLIBC for cell in apart])
+    summary.table("listed", "Programs of other people, by glibc", lines, "Medians, with the 95 % interval of a bootstrap over rounds.")
+
+
 def versions(results):
     found = set()
     for part in results.parts:
@@ -404,13 +422,13 @@ def versions(results):
             if said["library_version"]:
                 found.add(f'{said["library"]} {said["library_version"]}')
             found.add(f'{said["allocator"]["name"]} {said["allocator"]["version"]}')
-    for allocator in results.parts.get("malloc", {}).get("allocators", []):
-        found.add(f'{allocator["name"]} {allocator["version"]}')
+    for document in results.parts.values():
+        found |= {f'{allocator["name"]} {allocator["version"]}' for allocator in document.get("allocators", [])}
     return ", ".join(sorted(found))
 
 
 SECTIONS = (pairs, floors, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, reading, recycle, destroy, rcu, variants, growth,
-            malloc, public)
+            malloc, public, listed)
 
 
 def report(folder):

@@ -15,10 +15,19 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "lab"))
 from measure import command, keep, publish  # noqa: E402 (the path comes first)
 
+REAL_PARTS = publish.PARTS
 PAGE = "# Results\n\n## Measured together\n\nWords.\n\n| part |\n|---|\n\n## After\n"
 MEASURES = ("sh", "-c", "echo x >>runs && mkdir -p {report}/summary && echo a,b >{report}/summary/pairs.csv")
 PARTS = (publish.Part("pairs", 10, (MEASURES,), (("summary", "bench"),)), publish.Part("counted", 10, (("true",),), counts=True),
          publish.Part("long", 200, (("true",),)))
+
+
+class Parts(unittest.TestCase):
+    def test_lab_run_all_knows_its_parts(self):
+        said = subprocess.run([ROOT / "lab/run/all", "--help"], capture_output=True, text=True, check=True).stdout
+        used = {word for part in REAL_PARTS for command in part.commands if "lab/run/all" in command for word in command[command.index("lab/run/all") + 1:]}
+        self.assertIn("listed", used)
+        self.assertEqual(used - set(said.partition("Parts: ")[2].split()), set())
 
 
 class Publish(unittest.TestCase):

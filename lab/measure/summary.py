@@ -414,6 +414,13 @@ def listed(results, summary):
     summary.table("listed", "Programs of other people, by glibc", lines, "Medians, with the 95 % interval of a bootstrap over rounds.")
 
 
+def memory(results, summary):
+    """The memory that each allocator keeps, and the cost of huge pages."""
+    for part, title, table in (("memory", "Memory that is kept", malloc_tables.kept), ("huge-pages", "Huge pages, by glibc without any", malloc_tables.huge_pages)):
+        if part in results.parts:
+            summary.table(part, title, table(results.parts[part]))
+
+
 def versions(results):
     found = set()
     for part in results.parts:
@@ -428,7 +435,7 @@ def versions(results):
 
 
 SECTIONS = (pairs, floors, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, reading, recycle, destroy, rcu, variants, growth,
-            malloc, public, listed)
+            malloc, public, listed, memory)
 
 
 def report(folder):

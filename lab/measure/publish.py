@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import keep
+from . import keep, losses
 from .arguments import Parser
 from .command import ROOT, Progress, commit, now, processor
 from .page import BUSY, Refused, around_table, markdown_table, write_tables
@@ -112,7 +112,7 @@ def row(part, run, found):
 
 
 def publish(measurement, docs):
-    """Copies tables of finished parts, and writes the conditions of each."""
+    """Copies tables of finished parts, and writes the conditions of each, and the losses of all tables."""
     finished = [(part, run) for part in PARTS if (run := measurement.kept(part))]
     for part, _ in finished:
         for place, name in part.tables:
@@ -123,6 +123,7 @@ def publish(measurement, docs):
         before, after = around_table(docs / "results.md", "Measured together")
         write_tables(docs / "results/data", {"published": rows})
         (docs / "results.md").write_text(before + markdown_table(rows, "part") + after)
+        losses.write(docs)
     return len(rows)
 
 

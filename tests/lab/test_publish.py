@@ -17,7 +17,7 @@ from measure import command, keep, publish  # noqa: E402 (the path comes first)
 
 REAL_PARTS = publish.PARTS
 PAGE = "# Results\n\n## Measured together\n\nWords.\n\n| part |\n|---|\n\n## After\n"
-MEASURES = ("sh", "-c", "echo x >>runs && mkdir -p {report}/summary && echo a,b >{report}/summary/pairs.csv")
+MEASURES = ("sh", "-c", "echo x >>runs && mkdir -p {report}/summary && echo a,b >{report}/summary/batches.csv")
 PARTS = (publish.Part("pairs", 10, (MEASURES,), (("summary", "bench"),)), publish.Part("counted", 10, (("true",),), counts=True),
          publish.Part("long", 200, (("true",),)))
 
@@ -38,6 +38,8 @@ class Publish(unittest.TestCase):
         for name in ("src", "include", "docs/results/data/bench"):
             (self.root / name).mkdir(parents=True)
         self.put("docs/results.md", PAGE)
+        self.put("docs/results-losses.md", "## The worst\n\n| table |\n|---|\n| old |\n")
+        self.put("docs/results/data/bench/destroy.csv", "subject,p50,p99,max\nprudence,9,9,9\nurcu+glibc,1,9,9\n")
         self.put("include/a.h", "")
         self.put("build/CMakeCache.txt", "")
         self.git("init", "-q")
@@ -125,10 +127,11 @@ class Publish(unittest.TestCase):
         docs = self.root / "docs"
         status, said = self.run_it("--into", str(docs))
         self.assertEqual(status, 0, said)
-        self.assertEqual((docs / "results/data/bench/pairs.csv").read_text(), "a,b\n")
+        self.assertEqual((docs / "results/data/bench/batches.csv").read_text(), "a,b\n")
         page = (docs / "results.md").read_text()
         self.assertRegex(page, r"Words\.\n\n\| part \| date .*\n\|[-|]+\n\| pairs \| 2.*\n\| counted \| 2.*\n\n## After\n")
         self.assertEqual(len((docs / "results/data/published.csv").read_text().splitlines()), 3)
+        self.assertRegex((docs / "results-losses.md").read_text(), r"bench/destroy.csv\) \| p50 \| 1 of 1 .* 9\.00 \|")
         self.put("docs/results.md", "no table")
         status, said = self.run_it("--into", str(docs))
         self.assertEqual(status, 2)

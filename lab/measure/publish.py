@@ -43,6 +43,7 @@ PARTS = (
     of_bench("malloc", 90, "malloc", "public"),
     of_bench("listed", 20, "listed"),
     of_bench("memory", 75, "memory", "huge-pages"),
+    of_bench("growth", 30, "growth"),
     Part("structures", 10, (("env", "PRUDENCE_BENCH_QUICK=1", "lab/run/all", "structures"),), (("structures", "structures"),)),
     Part("variants", 60, (("lab/run/all", "variants", "variants-call", "variants-paced", "variants-storm"),
                           ("lab/run/report", "{report}/variants.json", "{report}/variants-call.json", "{report}/variants-paced.json",

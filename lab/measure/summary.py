@@ -10,7 +10,7 @@ from .malloc import tables as malloc_tables
 from .malloc.page import COLUMNS as MALLOC_FIGURES
 from .page import Refused, busy_warning, markdown_table, write_tables
 from .pictures import MEGA
-from .verdict import ROUNDS
+from .verdict import ROUNDS, quantity
 
 ENDURANCE_BOUND = 16 << 20  # bytes beyond the live set, while threads <= CPUs
 PLAIN_PEERS = {"plain+glibc", "plain+jemalloc", "plain+mimalloc", "plain+tcmalloc"}
@@ -193,9 +193,17 @@ def alignment(results, summary):
 
 
 def growth(results, summary):
-    """Writes a row for each curve of growth, with its sentence."""
-    summary.table("growth", "Growth", [{"along": row["axis_text"], "fit": row["curve"], "in a sentence": row["sentence"]}
-                                       for row in results.all_rows("growth")], "The curves are drawn in growth.html.")
+    """Writes a row for each curve of growth, with its slope on log axes."""
+    def number(value):
+        return "–" if value is None else f"{value:,.2f}"
+
+    rows = results.all_rows("growth")
+    summary.add("cost as work grows: no curve is above linear", [not row["above_linear"] for row in rows])
+    summary.table("growth", "Growth", [{
+        "subject": row["what"], "along": row["axis_text"], "from": f'{row["x"][0]:,}', "to": f'{row["x"][-1]:,}', "first": quantity(row["y"][0], row["unit"]),
+        "last": quantity(row["y"][-1], row["unit"]), "fit": row["curve"], "slope": number(row["slope"]), "knee": f'{row["knee"]:,}' if row["knee"] else "–",
+        "slope before": number(row["before"]), "slope after": number(row["after"]), "above linear": "yes" if row["above_linear"] else "no",
+        "rounds": row["rounds"]} for row in rows], "Slopes are on log axes: 0 is constant, 1 proportional. The curves are drawn in growth.html.")
 
 
 def limit(results, summary):

@@ -131,7 +131,7 @@ class Publish(unittest.TestCase):
         page = (docs / "results.md").read_text()
         self.assertRegex(page, r"Words\.\n\n\| part \| date .*\n\|[-|]+\n\| pairs \| 2.*\n\| counted \| 2.*\n\n## After\n")
         self.assertEqual(len((docs / "results/data/published.csv").read_text().splitlines()), 3)
-        self.assertRegex((docs / "results-losses.md").read_text(), r"bench/destroy.csv\) \| p50 \| 1 of 1 .* 9\.00 \|")
+        self.assertRegex((docs / "results-losses.md").read_text(), r"bench/destroy.csv\) \| p50 \| 1/1 .* 9\.00 \|")
         self.put("docs/results.md", "no table")
         status, said = self.run_it("--into", str(docs))
         self.assertEqual(status, 2)

@@ -110,6 +110,17 @@ class Publish(unittest.TestCase):
         self.assertIn("missing: pairs\n", said)
         self.assertEqual(self.run_it("--part", "pairs", "--others", "1")[0], 0)
 
+    def test_versions_and_what_was_left_out_are_published(self):
+        self.put("lab/run/all", """#!/bin/sh
+            echo '{"host": {}, "rows": [], "allocators": [{"name": "scudo", "version": "14"}], "skipped": [{"subject": "tcmalloc", "why": "gone"}]}' \
+                >"$PRUDENCE_BENCH_REPORT/$1.json"
+            """)
+        (self.root / "lab/run/all").chmod(0o755)
+        with unittest.mock.patch.object(publish, "PARTS", (publish.of_bench("malloc", 1, "malloc"),)):
+            self.assertEqual(self.run_it("--into", str(self.root / "docs"))[0], 0)
+        self.assertRegex((self.root / "docs/results/data/published.csv").read_text(), r"left out,versions\nmalloc,.*,tcmalloc,scudo 14\n")
+        self.assertRegex((self.root / "docs/results.md").read_text(), r"\| malloc \| .* \| tcmalloc \|\n")
+
     def test_a_command_that_fails_is_named(self):
         with unittest.mock.patch.object(publish, "PARTS", (publish.Part("pairs", 1, (("sh", "-c", "echo why; exit 3"),)),)):
             status, said = self.run_it()

@@ -31,7 +31,8 @@ class Results:
         return next(iter(self.rows(part, **wanted)), None)
 
     def fewest_rounds(self):
-        return min((len(row["repeats"]) for part in self.parts for row in self.all_rows(part) if row.get("repeats")), default=0)
+        counts = [len(row.get("repeats") or ()) or row.get("rounds") for part in self.parts for row in self.all_rows(part)]
+        return min(filter(None, counts), default=0)
 
     def all_rows(self, part):
         """Also those of other programs, and those that failed."""

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from preload import ld_preload
@@ -22,6 +22,7 @@ class Allocator:
     library: str  # patterns, of which the first that exists counts; relative to the build folder unless it begins with /
     hint: str     # how to get it
     package: str = ""  # of Debian, or a crate, which knows the version when the library does not report it
+    environment: dict = field(default_factory=dict)  # of its processes
     path: Path = None
     version: str = ""
 
@@ -56,10 +57,13 @@ ALLOCATORS = [
               debian("libclang-rt-14-dev"), "libclang-rt-14-dev"),
 ]
 
+# An allocator of these with other options; measured only if it is named.
+VARIANTS = [Allocator("prudence-huge", "libprudence-malloc.so", "`make build` builds it", environment={"PRUDENCE_OPTIONS": "huge_pages=1"})]
+
 
 def probe(allocator, load):
     """Returns the output of the load program with this allocator preloaded, or None if the program does not run."""
-    done = subprocess.run([load, "probe"], capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": ld_preload(allocator.path)})
+    done = subprocess.run([load, "probe"], capture_output=True, text=True, timeout=60, env={**os.environ, **allocator.environment, "LD_PRELOAD": ld_preload(allocator.path)})
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""How a pair, a grace period, prudence_stats and resident memory grow with readers, caches, live objects and writers: points of prudence-growth in
-rounds, their medians, the curve that they lie on (flat, logarithmic or linear) and the sentence that says so.
+"""How a pair or another operation, a grace period, prudence_stats and resident memory grow along each axis of prudence-growth: its points in rounds,
+their medians, the curve that they lie on (flat, logarithmic or linear), the sentence that says so, and the slope on log axes.
 
 Curves are fitted by least squares of relative errors (SciPy), since costs differ by orders of magnitude from one end to the other. The simplest curve
-wins whose error is near that of the best one."""
+wins whose error is near that of the best one. A knee is the point at which two lines on log axes fit best, if they fit much better than one."""
 
 import json
 import statistics
@@ -17,22 +17,36 @@ from .arguments import Parser
 from .command import Progress, now
 from .keep import write
 from .pictures import OURS, plt
+from .statistics import slope
 from .verdict import quantity
 
-# Name, the counted things, the values, those of a quick run, further arguments.
+
+def decades(first, last, steps=(1,)):
+    return tuple(step * 10 ** power for power in range(first, last + 1) for step in steps)
+
+
+# Name, the counted things, the values, those of a quick run, further arguments; and the operation, if that is no pair.
 AXES = [
     ("idle-readers", "idle readers", (1, 10, 100, 1000, 10000), (1, 10, 100), ()),
     ("busy-readers", "busy readers", (1, 10, 100, 1000, 10000), (1, 10, 100), ()),
     ("caches", "caches", (1, 2, 5, 10, 20, 50, 100, 200), (1, 5, 20), ()),
     ("live", "live objects", tuple(10 ** n for n in range(3, 9)), (10 ** 3, 10 ** 4, 10 ** 5), ("--size", "16")),
     ("writers", "writers", (1, 2, 4, 8, 16, 32, 64), (1, 2, 4), ()),
+    ("block-size", "bytes of a block", tuple(1 << power for power in range(4, 31, 2)), (16, 4096, 1 << 20), (), "malloc and free"),
+    ("domains", "domains", decades(0, 3, (1, 3)) + (10000,), (1, 10, 30), ()),
+    ("hazard-slots", "hazard slots in use", decades(0, 5), (1, 10, 100), ()),
+    ("callbacks", "callbacks waiting", decades(0, 6), (1, 10, 100), (), "A callback"),
+    ("hash", "entries of a hash table", decades(1, 7), (10, 100, 1000), (), "A lookup, an erase and an add"),
+    ("map", "entries of a map", decades(1, 7), (10, 100, 1000), (), "A lookup, an erase and an add"),
+    ("routes", "routes", decades(1, 6), (10, 100, 1000), (), "A lookup, an erase and an add"),
+    ("threads", "threads", tuple(1 << power for power in range(11)), (1, 2, 4), (), "malloc and free"),
 ]
 FIGURES = [("pair_cpu_ns", "A pair", "ns"), ("grace_period_ns", "A grace period", "ns"),
            ("stats_ns", "prudence_stats", "ns"), ("rss_bytes", "Resident memory", "bytes")]
 
 
 def parse_arguments(arguments):
-    parser = Parser("bench-growth", "How a pair, a grace period, prudence_stats and resident memory grow with readers, caches, live objects and writers.")
+    parser = Parser("bench-growth", "How a pair or another operation, a grace period, prudence_stats and resident memory grow along each axis.")
     parser.add_names("--axis", [name for name, *_ in AXES], "only these of: " + ", ".join(name for name, *_ in AXES))
     parser.add_number("--repeat", 1, 1000, "rounds; medians count (5)", default=5)
     parser.add_argument("--quick", action="store_true", help="few points and short runs, for tests")
@@ -81,6 +95,29 @@ def fit(xs, ys):
     return {"curve": name, "a": parameters[0], "b": parameters[1] if len(parameters) > 1 else 0.0, "error": error}
 
 
+KNEE_POINTS = 3  # that each of two lines needs
+KNEE_ERROR = 0.25  # squared error of two lines by that of one, at most
+KNEE_TURN = 0.25  # difference of their slopes, at least
+ABOVE_LINEAR = 1.1  # the least slope that is said to be
+
+
+def line_error(xs, ys):
+    return float(numpy.polyfit(numpy.log2(xs), numpy.log2(ys), 1, full=True)[1].sum())
+
+
+def shape(xs, ys):
+    """{"slope", "knee", "before", "after", "above_linear"}: slopes on log axes, 1 is proportional; the last three only where there is a knee."""
+    found = {"slope": slope(xs, ys), "knee": None, "before": None, "after": None}
+    places = range(KNEE_POINTS - 1, len(xs) - KNEE_POINTS + 1)
+    if max(ys) > FLAT_WITHIN * min(ys) and len(places):
+        errors = {place: line_error(xs[:place + 1], ys[:place + 1]) + line_error(xs[place:], ys[place:]) for place in places}
+        place = min(errors, key=errors.get)
+        before, after = slope(xs[:place + 1], ys[:place + 1]), slope(xs[place:], ys[place:])
+        if errors[place] < KNEE_ERROR * line_error(xs, ys) and abs(after - before) > KNEE_TURN:
+            found |= {"knee": xs[place], "before": before, "after": after}
+    return found | {"above_linear": max(found["slope"], found["after"] or 0) > ABOVE_LINEAR}
+
+
 def sentence(what, axis, unit, xs, ys, found):
     ends = (f"{quantity(ys[0], unit)} at {xs[0]:,} {axis}, {quantity(ys[-1], unit)} at {xs[-1]:,}")
     if found["curve"] == "irregular":
@@ -108,7 +145,7 @@ def run(program, axis, value, more):
 def measure(program, chosen, request):
     """({(axis, value): [point]}, the reasons of those that were skipped)"""
     points, skipped = {}, {}
-    plan = [(name, value, more) for name, _, values, quick, more in chosen for value in (quick if request.quick else values)]
+    plan = [(name, value, more) for name, _, values, quick, more, *_ in chosen for value in (quick if request.quick else values)]
     seconds = ["--seconds", "0.02" if request.quick else "0.1"]
     progress = Progress("bench-growth", request.repeat * len(plan), "points", 20)
     for axis, value, more in plan * request.repeat:
@@ -134,7 +171,7 @@ def curve(axis, text, figure, what, unit, points):
     found = fit(xs, ys)
     return {"axis": axis, "axis_text": text, "figure": figure, "what": what, "unit": unit, "x": xs,
             "y": ys, "min": [min(values) for _, values in taken],
-            "max": [max(values) for _, values in taken], **found,
+            "max": [max(values) for _, values in taken], "rounds": min(len(values) for _, values in taken), **found, **shape(xs, ys),
             "sentence": sentence(what, text, unit, xs, ys, found)}
 
 
@@ -144,11 +181,12 @@ def main(arguments, build):
     parser.need(program)
     chosen = [one for one in AXES if one[0] in request.axis]
     points, skipped = measure(program, chosen, request)
-    curves = [one for axis, text, *_ in chosen for figure, what, unit in FIGURES if (one := curve(axis, text, figure, what, unit, points))]
+    curves = [one for axis, text, _, _, _, *operation in chosen for figure, what, unit in FIGURES
+              if (one := curve(axis, text, figure, *operation if operation and figure == FIGURES[0][0] else (what,), unit, points))]
     for (axis, value), why in skipped.items():
         print(f"{axis} {value:,}: {why}")
     for one in curves:
-        print(f'{one["axis"]:<14}{one["curve"]:<8}{one["sentence"]}')
+        print(f'{one["axis"]:<14}{one["curve"]:<10}{one["sentence"]}')
     if request.json and points:
         any_point = next(iter(points.values()))[0]
         write(request.json, {
@@ -162,7 +200,7 @@ def main(arguments, build):
 
 NOTES = [
     "A pair: an object allocated and deferred by each writer in a tight loop, CPU time. Grace periods and "
-    "prudence_stats: medians of calls timed one by one, after the writers have ended.",
+    "prudence_stats: medians of calls timed one by one, after the writers have ended. Other operations likewise: CPU time.",
     "Points are medians of the rounds, the bars reach from the smallest to the largest; the line is the "
     "curve that was fitted: flat, logarithmic or linear.",
     "Busy readers make 20,000 sections a second together, however many they are.",

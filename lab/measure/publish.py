@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import keep
+from . import keep, losses, summary
 from .arguments import Parser
 from .command import ROOT, Progress, commit, now, processor
 from .page import BUSY, Refused, around_table, markdown_table, write_tables
@@ -41,6 +41,9 @@ PARTS = (
     of_bench("endurance", 30, "endurance", "latency", "demand", "recycle", "destroy"),
     of_bench("rcu", 60, "rcu", "storm"),
     of_bench("malloc", 90, "malloc", "public"),
+    of_bench("listed", 20, "listed"),
+    of_bench("memory", 75, "memory", "huge-pages"),
+    of_bench("growth", 30, "growth"),
     Part("structures", 10, (("env", "PRUDENCE_BENCH_QUICK=1", "lab/run/all", "structures"),), (("structures", "structures"),)),
     Part("variants", 60, (("lab/run/all", "variants", "variants-call", "variants-paced", "variants-storm"),
                           ("lab/run/report", "{report}/variants.json", "{report}/variants-call.json", "{report}/variants-paced.json",
@@ -93,7 +96,15 @@ class Measurement:
             status, said = keep.run_session(words, {**os.environ, "PRUDENCE_BENCH_REPORT": str(self.folder)}, ROOT)
             if status != 0:
                 return {"failed": f"{' '.join(words)}: status {status}\n" + "\n".join(said.splitlines()[-5:])}
-        return {"date": now()[:10], "commit": commit(), "tables": sorted(file.name for place, _ in part.tables for file in (self.folder / place).glob("*.csv"))}
+        return {"date": now()[:10], "commit": commit(), **self.compared(part), "tables": sorted(file.name for place, _ in part.tables for file in (self.folder / place).glob("*.csv"))}
+
+    def compared(self, part):
+        """The versions of all that `lab/run/all` compared in this part, and the names of subjects and programs that it left out."""
+        results = summary.Results(self.folder)
+        names = [name for command in part.commands if "lab/run/all" in command for name in command[command.index("lab/run/all") + 1:]]
+        results.parts = {name: document for name, document in results.parts.items() if name in names}
+        skipped = {one.get("subject") or one["program"] for document in results.parts.values() for one in document.get("skipped", ())}
+        return {"versions": summary.versions(results), "left out": sorted(skipped)}
 
     def task(self, part):
         return keep.Task(part.name, part.name, part.name, {**self.found, "commands": [list(command) for command in part.commands]},
@@ -106,11 +117,12 @@ class Measurement:
 
 def row(part, run, found):
     return {"part": part.name, "date": run["date"], "commit": run["commit"], "processor": found["processor"], "CPUs": found["CPUs"],
-            "Linux": found["Linux"], "others' CPUs": f'{run["others_cpus"]:.2f}', "minutes": f'{run["seconds"] / 60:.0f}'}
+            "Linux": found["Linux"], "others' CPUs": f'{run["others_cpus"]:.2f}', "minutes": f'{run["seconds"] / 60:.0f}',
+            "left out": ", ".join(run["left out"]) or "–"}
 
 
 def publish(measurement, docs):
-    """Copies tables of finished parts, and writes the conditions of each."""
+    """Copies tables of finished parts, and writes the conditions of each, and the losses of all tables."""
     finished = [(part, run) for part in PARTS if (run := measurement.kept(part))]
     for part, _ in finished:
         for place, name in part.tables:
@@ -119,8 +131,9 @@ def publish(measurement, docs):
     rows = [row(part, run, measurement.found) for part, run in finished]
     if rows:
         before, after = around_table(docs / "results.md", "Measured together")
-        write_tables(docs / "results/data", {"published": rows})
+        write_tables(docs / "results/data", {"published": [line | {"versions": run["versions"] or "–"} for line, (_, run) in zip(rows, finished)]})
         (docs / "results.md").write_text(before + markdown_table(rows, "part") + after)
+        losses.write(docs)
     return len(rows)
 
 

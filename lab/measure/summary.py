@@ -6,10 +6,11 @@ Reads DIRECTORY/*.json as lab/run/all leaves them. A part that was not measured 
 import json
 
 from .bench import by_plain
+from .malloc import tables as malloc_tables
 from .malloc.page import COLUMNS as MALLOC_FIGURES
 from .page import Refused, busy_warning, markdown_table, write_tables
 from .pictures import MEGA
-from .verdict import ROUNDS
+from .verdict import ROUNDS, quantity
 
 ENDURANCE_BOUND = 16 << 20  # bytes beyond the live set, while threads <= CPUs
 PLAIN_PEERS = {"plain+glibc", "plain+jemalloc", "plain+mimalloc", "plain+tcmalloc"}
@@ -30,7 +31,8 @@ class Results:
         return next(iter(self.rows(part, **wanted)), None)
 
     def fewest_rounds(self):
-        return min((len(row["repeats"]) for part in self.parts for row in self.all_rows(part) if row.get("repeats")), default=0)
+        counts = [len(row.get("repeats") or ()) or row.get("rounds") for part in self.parts for row in self.all_rows(part)]
+        return min(filter(None, counts), default=0)
 
     def all_rows(self, part):
         """Also those of other programs, and those that failed."""
@@ -192,9 +194,17 @@ def alignment(results, summary):
 
 
 def growth(results, summary):
-    """Writes a row for each curve of growth, with its sentence."""
-    summary.table("growth", "Growth", [{"along": row["axis_text"], "fit": row["curve"], "in a sentence": row["sentence"]}
-                                       for row in results.all_rows("growth")], "The curves are drawn in growth.html.")
+    """Writes a row for each curve of growth, with its slope on log axes."""
+    def number(value):
+        return "–" if value is None else f"{value:,.2f}"
+
+    rows = results.all_rows("growth")
+    summary.add("cost as work grows: no curve is above linear", [not row["above_linear"] for row in rows])
+    summary.table("growth", "Growth", [{
+        "subject": row["what"], "along": row["axis_text"], "from": f'{row["x"][0]:,}', "to": f'{row["x"][-1]:,}', "first": quantity(row["y"][0], row["unit"]),
+        "last": quantity(row["y"][-1], row["unit"]), "fit": row["curve"], "slope": number(row["slope"]), "knee": f'{row["knee"]:,}' if row["knee"] else "–",
+        "slope before": number(row["before"]), "slope after": number(row["after"]), "above linear": "yes" if row["above_linear"] else "no",
+        "rounds": row["rounds"]} for row in rows], "Slopes are on log axes: 0 is constant, 1 proportional. The curves are drawn in growth.html.")
 
 
 def limit(results, summary):
@@ -396,6 +406,30 @@ def public(results, summary):
     summary.table("public", "Programs of the kinds of a public set, ours by the best peer", lines, f"**Bold**: more than {MOST_BY_PEER}.")
 
 
+MOST_BY_GLIBC = 1.03  # CPU time of any program that is kept apart
+
+
+def listed(results, summary):
+    """Programs of other people: CPU time and peak of each allocator by the baseline's."""
+    if "listed" not in results.parts:
+        return
+    lines, groups = malloc_tables.listed(results.parts["listed"])
+    for column in ("CPU", "CPU × peak"):
+        found = {subject: mean for (subject, name), (mean, *_) in groups.get("apart", {}).items() if name == column}
+        if "prudence" in found:
+            summary.add(f"programs that are kept apart: {column} at or below every other allocator's", [found["prudence"] <= min(found.values())])
+    apart = [line["prudence, CPU"] for line in lines if line["program"].startswith("apart/") and line.get("prudence, CPU", malloc_tables.NONE) != malloc_tables.NONE]
+    summary.add(f"programs that are kept apart: CPU at most {MOST_BY_GLIBC} of glibc's", [float(cell.split()[0]) <= MOST_BY_GLIBC for cell in apart])
+    summary.table("listed", "Programs of other people, by glibc", lines, "Medians, with the 95 % interval of a bootstrap over rounds.")
+
+
+def memory(results, summary):
+    """The memory that each allocator keeps, and the cost of huge pages."""
+    for part, title, table in (("memory", "Memory that is kept", malloc_tables.kept), ("huge-pages", "Huge pages, by glibc without any", malloc_tables.huge_pages)):
+        if part in results.parts:
+            summary.table(part, title, table(results.parts[part]))
+
+
 def versions(results):
     found = set()
     for part in results.parts:
@@ -404,13 +438,13 @@ def versions(results):
             if said["library_version"]:
                 found.add(f'{said["library"]} {said["library_version"]}')
             found.add(f'{said["allocator"]["name"]} {said["allocator"]["version"]}')
-    for allocator in results.parts.get("malloc", {}).get("allocators", []):
-        found.add(f'{allocator["name"]} {allocator["version"]}')
+    for document in results.parts.values():
+        found |= {f'{allocator["name"]} {allocator["version"]}' for allocator in document.get("allocators", [])}
     return ", ".join(sorted(found))
 
 
 SECTIONS = (pairs, floors, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, reading, recycle, destroy, rcu, variants, growth,
-            malloc, public)
+            malloc, public, listed, memory)
 
 
 def report(folder):

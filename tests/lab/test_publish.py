@@ -15,10 +15,19 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "lab"))
 from measure import command, keep, publish  # noqa: E402 (the path comes first)
 
+REAL_PARTS = publish.PARTS
 PAGE = "# Results\n\n## Measured together\n\nWords.\n\n| part |\n|---|\n\n## After\n"
-MEASURES = ("sh", "-c", "echo x >>runs && mkdir -p {report}/summary && echo a,b >{report}/summary/pairs.csv")
+MEASURES = ("sh", "-c", "echo x >>runs && mkdir -p {report}/summary && echo a,b >{report}/summary/batches.csv")
 PARTS = (publish.Part("pairs", 10, (MEASURES,), (("summary", "bench"),)), publish.Part("counted", 10, (("true",),), counts=True),
          publish.Part("long", 200, (("true",),)))
+
+
+class Parts(unittest.TestCase):
+    def test_lab_run_all_knows_its_parts(self):
+        said = subprocess.run([ROOT / "lab/run/all", "--help"], capture_output=True, text=True, check=True).stdout
+        used = {word for part in REAL_PARTS for command in part.commands if "lab/run/all" in command for word in command[command.index("lab/run/all") + 1:]}
+        self.assertIn("listed", used)
+        self.assertEqual(used - set(said.partition("Parts: ")[2].split()), set())
 
 
 class Publish(unittest.TestCase):
@@ -29,6 +38,8 @@ class Publish(unittest.TestCase):
         for name in ("src", "include", "docs/results/data/bench"):
             (self.root / name).mkdir(parents=True)
         self.put("docs/results.md", PAGE)
+        self.put("docs/results-losses.md", "## The worst\n\n| table |\n|---|\n| old |\n")
+        self.put("docs/results/data/bench/destroy.csv", "subject,p50,p99,max\nprudence,9,9,9\nurcu+glibc,1,9,9\n")
         self.put("include/a.h", "")
         self.put("build/CMakeCache.txt", "")
         self.git("init", "-q")
@@ -99,6 +110,17 @@ class Publish(unittest.TestCase):
         self.assertIn("missing: pairs\n", said)
         self.assertEqual(self.run_it("--part", "pairs", "--others", "1")[0], 0)
 
+    def test_versions_and_what_was_left_out_are_published(self):
+        self.put("lab/run/all", """#!/bin/sh
+            echo '{"host": {}, "rows": [], "allocators": [{"name": "scudo", "version": "14"}], "skipped": [{"subject": "tcmalloc", "why": "gone"}]}' \
+                >"$PRUDENCE_BENCH_REPORT/$1.json"
+            """)
+        (self.root / "lab/run/all").chmod(0o755)
+        with unittest.mock.patch.object(publish, "PARTS", (publish.of_bench("malloc", 1, "malloc"),)):
+            self.assertEqual(self.run_it("--into", str(self.root / "docs"))[0], 0)
+        self.assertRegex((self.root / "docs/results/data/published.csv").read_text(), r"left out,versions\nmalloc,.*,tcmalloc,scudo 14\n")
+        self.assertRegex((self.root / "docs/results.md").read_text(), r"\| malloc \| .* \| tcmalloc \|\n")
+
     def test_a_command_that_fails_is_named(self):
         with unittest.mock.patch.object(publish, "PARTS", (publish.Part("pairs", 1, (("sh", "-c", "echo why; exit 3"),)),)):
             status, said = self.run_it()
@@ -116,10 +138,11 @@ class Publish(unittest.TestCase):
         docs = self.root / "docs"
         status, said = self.run_it("--into", str(docs))
         self.assertEqual(status, 0, said)
-        self.assertEqual((docs / "results/data/bench/pairs.csv").read_text(), "a,b\n")
+        self.assertEqual((docs / "results/data/bench/batches.csv").read_text(), "a,b\n")
         page = (docs / "results.md").read_text()
         self.assertRegex(page, r"Words\.\n\n\| part \| date .*\n\|[-|]+\n\| pairs \| 2.*\n\| counted \| 2.*\n\n## After\n")
         self.assertEqual(len((docs / "results/data/published.csv").read_text().splitlines()), 3)
+        self.assertRegex((docs / "results-losses.md").read_text(), r"bench/destroy.csv\) \| p50 \| 1/1 .* 9\.00 \|")
         self.put("docs/results.md", "no table")
         status, said = self.run_it("--into", str(docs))
         self.assertEqual(status, 2)

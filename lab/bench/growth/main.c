@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * prudence-growth AXIS VALUE: the cost of a pair, a grace period and prudence_stats, and the
- * resident memory, with VALUE readers, caches, live objects or writers. Each process measures one
- * point, and prints one line of JSON. lab/run/growth runs all points and draws the curves.
+ * resident memory, with VALUE readers, caches, live objects or writers; or the cost of another
+ * operation (works.h). Each process measures one point, and prints one line of JSON.
+ * lab/run/growth runs all points and draws the curves.
  *
  * A pair costs CPU time of the writers, because with more threads than CPUs wall time would show no
  * more than that. Grace periods and prudence_stats are timed one by one, after the writers have
@@ -26,6 +27,7 @@
 #include "histogram.h"
 #include "host.h"
 #include "measure.h"
+#include "works.h"
 
 #define SLICE        256
 #define WARM_NS      20000000
@@ -36,12 +38,13 @@
 #define MOST_READERS 100000
 #define ROOM         2 /* available memory must be this many times the size of the live objects */
 
+/* The works follow the last axis. */
 enum axis { IDLE_READERS, BUSY_READERS, CACHES, LIVE, WRITERS, AXES };
 static const uint64_t axis_most[AXES] = {MOST_READERS, MOST_READERS, MOST_CACHES, UINT64_C(1) << 36,
                                          MOST_WRITERS};
 
 struct request {
-    enum axis axis;
+    unsigned axis;
     uint64_t value; /* 0 if not given */
     uint64_t size;
     double seconds;
@@ -56,7 +59,8 @@ struct writer {
 
 static struct prudence_cache **caches;
 static unsigned cache_count;
-static bool over, measured; /* atomic */
+static const struct work *work; /* NULL: pairs */
+static bool over, measured;     /* atomic */
 
 static void die(const char *what)
 {
@@ -74,6 +78,10 @@ static struct prudence_cache *any_cache(struct writer *writer)
 
 static void slice(struct writer *writer)
 {
+    if (work) {
+        writer->pairs += work->turn(&writer->random);
+        return;
+    }
     for (unsigned i = 0; i < SLICE; i++) {
         struct prudence_cache *cache = any_cache(writer);
         void *object = prudence_cache_alloc(cache);
@@ -88,18 +96,19 @@ static void slice(struct writer *writer)
 
 static void *write_on(void *argument)
 {
+    clockid_t clock = work && work->has_helper ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_THREAD_CPUTIME_ID;
     struct writer *writer = argument;
     uint64_t cpu, wall;
 
     while (!__atomic_load_n(&measured, __ATOMIC_RELAXED))
         slice(writer);
     writer->pairs = 0;
-    cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    cpu = clock_ns(clock);
     wall = now_ns();
     do
         slice(writer);
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED));
-    writer->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    writer->cpu_ns = clock_ns(clock) - cpu;
     writer->wall_ns = now_ns() - wall;
     return NULL;
 }
@@ -206,22 +215,34 @@ static void make_caches(unsigned count, size_t size)
     }
 }
 
+static bool start_work(const struct request *request)
+{
+    work = &works[request->axis - AXES];
+    if (work->bytes <= available_bytes() / ROOM / request->value && work->start(request->value))
+        return true;
+    printf("skipped: there is no room for %llu %s\n", (unsigned long long)request->value,
+           work->name);
+    return false;
+}
+
 static int measure(const struct request *request)
 {
-    enum axis axis = request->axis;
+    unsigned axis = request->axis;
     unsigned value = (unsigned)request->value;
     bool busy = axis == BUSY_READERS;
     struct crowd *crowd = NULL;
     json_t *result = json_object();
 
     make_caches(axis == CACHES ? value : 1, request->size);
+    if (axis >= AXES && !start_work(request))
+        return EXIT_SUCCESS;
     if (axis == LIVE && !fill(request, request->value))
         return EXIT_SUCCESS;
     if ((axis == IDLE_READERS || busy) && !(crowd = crowd_start(value, busy))) {
         printf("skipped: %u threads cannot be started here\n", value);
         return EXIT_SUCCESS;
     }
-    write_for(request->seconds, axis == WRITERS ? value : 1, result);
+    write_for(request->seconds, axis == WRITERS || (work && work->is_crowd) ? value : 1, result);
     json_object_set_new(result, "rss_bytes", json_integer((json_int_t)resident_bytes()));
     time_calls(result, "grace_period_ns", prudence_synchronize);
     time_calls(result, "stats_ns", ask_stats);
@@ -245,20 +266,22 @@ static const struct argp_option options[] = {
 
 static const char *axis_name(unsigned axis)
 {
-    static const char *const names[] = {"idle-readers", "busy-readers", "caches",
-                                        "live",         "writers",      NULL};
+    static const char *const names[AXES] = {"idle-readers", "busy-readers", "caches", "live",
+                                            "writers"};
 
-    return names[axis];
+    return axis < AXES ? names[axis] : axis < AXES + work_count ? works[axis - AXES].name : NULL;
 }
 
 static void take_argument(struct request *request, const char *text, struct argp_state *state)
 {
     switch (request->given++) {
     case 0:
-        request->axis = (enum axis)argument_name(state, ARGP_KEY_ARG, text, axis_name);
+        request->axis = argument_name(state, ARGP_KEY_ARG, text, axis_name);
         break;
     case 1:
-        request->value = argument_number(state, ARGP_KEY_ARG, text, 1, axis_most[request->axis]);
+        request->value = argument_number(state, ARGP_KEY_ARG, text, 1,
+                                         request->axis < AXES ? axis_most[request->axis]
+                                                              : works[request->axis - AXES].most);
         break;
     default:
         argp_error(state, "unexpected '%s'", text);
@@ -295,8 +318,8 @@ int main(int argc, char **argv)
         options,
         parse,
         "AXIS VALUE",
-        "Measure a point of the growth of costs with readers, caches, live objects or "
-        "writers.",
+        "Measure a point of the growth of costs with readers, caches, live objects, writers, "
+        "block sizes, domains, slots, callbacks, entries of tables or threads.",
         NULL,
         NULL,
         NULL};

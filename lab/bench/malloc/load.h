@@ -44,7 +44,15 @@ extern const struct pattern pattern_lifo, pattern_fifo, pattern_random, pattern_
     pattern_sizes, pattern_realloc, pattern_large, pattern_threads, pattern_fork,
     pattern_cache_thrash, pattern_cache_scratch, pattern_like_cfrac, pattern_like_espresso,
     pattern_like_barnes, pattern_like_sh6, pattern_like_sh8, pattern_like_rptest,
-    pattern_like_alloc_test, pattern_like_malloc_large;
+    pattern_like_alloc_test, pattern_like_malloc_large, pattern_memory_sizes,
+    pattern_memory_survivors, pattern_memory_quiet, pattern_memory_calloc, pattern_memory_huge,
+    pattern_memory_huge_crowd, pattern_memory_real_time;
+
+/* Adds a figure of the pattern's own to the output. Not called by two threads at once. */
+void load_said(const char *figure, double value);
+
+/* Returns resident bytes as the kernel counts them page by page. */
+uint64_t load_resident(void);
 
 /* Returns `count` times the scale, at least 1. */
 uint64_t load_scaled(const struct load *load, uint64_t count);

@@ -2,12 +2,14 @@
 /* prudence-malloc-load: the command line, and the measurements of the pattern. */
 #define _GNU_SOURCE
 #include <argp.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -43,6 +45,13 @@ static const struct pattern *const patterns[] = {
     &pattern_like_rptest,
     &pattern_like_alloc_test,
     &pattern_like_malloc_large,
+    &pattern_memory_sizes,
+    &pattern_memory_survivors,
+    &pattern_memory_quiet,
+    &pattern_memory_calloc,
+    &pattern_memory_huge,
+    &pattern_memory_huge_crowd,
+    &pattern_memory_real_time,
 };
 
 #define PATTERNS (sizeof patterns / sizeof *patterns)
@@ -51,6 +60,7 @@ struct request {
     const struct pattern *pattern;
     struct load load;
     double pause;
+    bool lock;
 };
 
 static const struct argp_option options[] = {
@@ -58,6 +68,7 @@ static const struct argp_option options[] = {
     {"scale", 'c', "X", 0, "How much; 1 takes about half a second", 0},
     {"seed", 's', "N", 0, "Of the random numbers", 0},
     {"pause", 'p', "SECONDS", 0, "At the end, before resident memory is read again", 0},
+    {"lock", 'l', NULL, 0, "Lock all memory, as real-time programs do (mlockall)", 0},
     {0},
 };
 
@@ -86,6 +97,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         break;
     case 'p':
         request->pause = argument_real(state, key, text, 86400);
+        break;
+    case 'l':
+        request->lock = true;
         break;
     case ARGP_KEY_ARG:
         request->pattern = pattern_find(text);
@@ -159,9 +173,8 @@ static json_t *cost_between(const struct cost *from, const struct cost *to)
                      "major_faults", (json_int_t)(to->major_faults - from->major_faults));
 }
 
-/* Returns resident bytes as the kernel counts them page by page; statm may lag by a batch per
- * CPU. */
-static uint64_t resident_bytes_exactly(void)
+/* statm may lag by a batch per CPU. */
+uint64_t load_resident(void)
 {
     static const char key[] = "Rss:";
     char text[4096] = "";
@@ -174,6 +187,15 @@ static uint64_t resident_bytes_exactly(void)
     return line ? strtoull(line + sizeof key - 1, NULL, 10) * 1024 : resident_bytes();
 }
 
+static json_t *figures;
+
+void load_said(const char *figure, double value)
+{
+    if (!figures)
+        figures = json_object();
+    json_object_set_new(figures, figure, json_real(value));
+}
+
 static uint64_t pattern_run(const struct pattern *pattern, const struct load *load)
 {
     if (pattern->run)
@@ -183,16 +205,20 @@ static uint64_t pattern_run(const struct pattern *pattern, const struct load *lo
 
 static json_t *run(const struct request *request)
 {
-    struct cost before = cost_now(), after;
-    uint64_t base = resident_bytes_exactly(), peak, paused = 0;
-    uint64_t blocks = pattern_run(request->pattern, &request->load);
+    struct cost before, after;
+    uint64_t base, peak, paused = 0, blocks;
     json_t *result;
 
+    if (request->lock && mlockall(MCL_CURRENT | MCL_FUTURE))
+        load_fail("memory cannot be locked: %s", strerror(errno));
+    before = cost_now();
+    base = load_resident();
+    blocks = pattern_run(request->pattern, &request->load);
     after = cost_now();
     peak = resident_bytes_peak();
     if (request->pause > 0) {
         sleep_until_ns(now_ns() + (uint64_t)(request->pause * 1e9));
-        paused = resident_bytes_exactly();
+        paused = load_resident();
     }
     result = cost_between(&before, &after);
     json_object_update_new(result, json_pack("{s:s, s:i, s:I, s:I, s:I, s:o}", "pattern",
@@ -200,6 +226,8 @@ static json_t *run(const struct request *request)
                                              request->load.threads, "blocks", (json_int_t)blocks,
                                              "base_rss_bytes", (json_int_t)base, "peak_rss_bytes",
                                              (json_int_t)peak, "allocator", host_allocator()));
+    if (figures)
+        json_object_set_new(result, "figures", figures);
     if (request->pause > 0)
         json_object_set_new(result, "paused_rss_bytes", json_integer((json_int_t)paused));
     return result;

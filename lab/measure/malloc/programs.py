@@ -8,6 +8,7 @@ peak_rss_bytes, minor_faults, and paused_rss_bytes where it can pause.
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -44,15 +45,17 @@ def figures(cost):
 class Pattern:
     kind = "pattern"
     version = ""
+    options = ()
 
     def __init__(self, tools, name, summary):
         self.tools, self.name, self.summary = tools, name, summary
+        self.pattern = name
 
     def missing(self):
         return None
 
     def prepare(self, scale):
-        self.command = [self.tools.load, self.name, "--scale", f"{scale:.9f}"]
+        self.command = [self.tools.load, self.pattern, "--scale", f"{scale:.9f}", *self.options]
 
     def run(self, allocator, pause):
         command = self.command + (["--pause", f"{pause:.9f}"] if pause else [])
@@ -61,7 +64,55 @@ class Pattern:
         said = json.loads(output)
         if said["allocator"]["file"] != allocator.path.name:
             raise Failed(f'its malloc came from {said["allocator"]["file"]}')
-        return {**figures(said), **{key: said[key] for key in ("threads", "blocks", "base_rss_bytes", "paused_rss_bytes") if key in said}}
+        return {**figures(said), **{key: said[key] for key in ("threads", "blocks", "base_rss_bytes", "paused_rss_bytes", "figures") if key in said}}
+
+
+class Locked(Pattern):
+    """A pattern whose process has locked all its memory."""
+    options = ("--lock",)
+
+    def __init__(self, tools, name, summary):
+        super().__init__(tools, name, summary)
+        self.name = f"locked/{name}"
+
+    def missing(self):
+        tried = subprocess.run([self.tools.load, self.pattern, "--scale", "1e-9", *self.options], capture_output=True, text=True, check=False)
+        return tried.stderr.strip() if tried.returncode else None
+
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+HUGE_PAGE_MODES = ("never", "madvise", "always")
+
+
+class WithHugePages(Pattern):
+    """A pattern while the system gives huge pages in this way. The former way is restored after each run."""
+
+    def __init__(self, tools, name, summary, mode):
+        super().__init__(tools, name, summary)
+        self.name, self.mode = f"{mode}/{name}", mode
+
+    def missing(self):
+        if not HUGE_PAGES.exists() or (not os.access(HUGE_PAGES, os.W_OK) and self.mode != huge_page_mode()):
+            return f"{HUGE_PAGES} cannot be written"
+        return None
+
+    def run(self, allocator, pause):
+        former = huge_page_mode()
+        try:
+            set_huge_page_mode(self.mode)
+            return super().run(allocator, pause)
+        finally:
+            set_huge_page_mode(former)
+
+
+def huge_page_mode():
+    """Returns the word in brackets."""
+    return HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]
+
+
+def set_huge_page_mode(mode):
+    if mode != huge_page_mode():
+        HUGE_PAGES.write_text(mode)
 
 
 @dataclass
@@ -197,10 +248,17 @@ class Redis:
         return {**figures(cost), "wall_seconds": wall, **paused}
 
 
+LOCKED = ("memory-sizes", "memory-survivors", "memory-quiet", "memory-calloc")
+
+
 def programs(tools):
     """All of them, in the order in which they are shown."""
     patterns = json.loads(subprocess.run([tools.load, "list"], check=True, text=True, capture_output=True).stdout)
+    kept = [one for one in patterns if one["name"] in LOCKED]
+    plain = [one for one in patterns if not one["name"].startswith(("like-", "memory-"))]
     return [Pattern(tools, one["name"], one["summary"]) for one in patterns] + [
+        Locked(tools, one["name"], one["summary"]) for one in kept] + [
+        WithHugePages(tools, one["name"], one["summary"], mode) for mode in HUGE_PAGE_MODES for one in plain] + [
         Whole(tools, "g++", "the compiler proper, -O2, on templates of the standard containers", "g++", compile_cxx, ["g++", "--version"]),
         Whole(tools, "lua", "tables, closures, strings, trees", "lua5.4", lua_objects, ["lua5.4", "-v"]),
         Whole(tools, "python", "objects, dictionaries, JSON, trees; PYTHONMALLOC=malloc",

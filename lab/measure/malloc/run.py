@@ -11,7 +11,8 @@ from ..keep import write
 from . import programs, verdict
 from .watch import Failed
 
-OTHER_SETS = ("like-", "tuned/", "apart/")  # tables of their own: programs as in a public set, and listed.py's
+# Tables of their own: programs as in a public set, those of listed.py, and memory that is kept.
+OTHER_SETS = ("like-", "tuned/", "apart/", "memory-", "locked/", *(f"{mode}/" for mode in programs.HUGE_PAGE_MODES))
 PAUSED_ROUNDS = 3  # resident memory after a pause hardly varies, and pauses take time
 SETTINGS = ("PRUDENCE_OPTIONS", "GLIBC_TUNABLES", "MALLOC_CONF", "SCUDO_OPTIONS", "MALLOC_", "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC_")
 
@@ -22,8 +23,8 @@ def environment_now():
 
 def parse_arguments(arguments):
     parser = Parser("prudence-bench malloc", "Patterns and whole programs under Prudence and under other allocators, preloaded. NAME may contain * and ?.")
-    parser.add_argument("--subject", metavar="NAME,...", default="*", help="allocators (see --list); the first of them is the baseline")
-    parser.add_argument("--program", metavar="NAME,...", help="names of runs (see --list); all but those named like-*, tuned/* and apart/* unless given")
+    parser.add_argument("--subject", metavar="NAME,...", help="allocators (see --list); the first of them is the baseline")
+    parser.add_argument("--program", metavar="NAME,...", help="names of runs (see --list); all but those with a / and those named like-* or memory-* unless given")
     parser.add_number("--repeat", 1, 1000, "interleaved rounds; medians are shown (10)", default=10)
     parser.add_number("--scale", 1e-6, 1000, "how much each does; 1 takes about half a second of glibc's (1)", float, 1.0, "a number above 0, up to 1000", "X")
     parser.add_number("--pause", 0, 60, f"before resident memory is read again, in the first {PAUSED_ROUNDS} rounds; 0: never (1)", float, 1.0,
@@ -36,12 +37,12 @@ def parse_arguments(arguments):
 
 def show_list(all_programs, build, load):
     print("Allocators (--subject):")
-    for one in allocators.ALLOCATORS:
+    for one in allocators.ALLOCATORS + allocators.VARIANTS:
         why = allocators.prepare(one, build, load)
-        print(f"  {one.name:<16}{why or f'{one.version}, {one.path}'}")
+        print(f"  {one.name:<24}{why or f'{one.version}, {one.path}'}")
     print("\nPrograms (--program):")
     for one in all_programs:
-        print(f"  {one.name:<16}{one.summary}")
+        print(f"  {one.name:<24}{one.summary}")
 
 
 def run_once(row, program, allocator, pause, progress):
@@ -110,7 +111,8 @@ def main(arguments, build):
         return 0
     chosen = (parser.choose(request.program, all_programs, "unknown program '{}' (see --list)") if request.program else
               [one for one in all_programs if not one.name.startswith(OTHER_SETS)])
-    subjects = parser.choose(request.subject, allocators.ALLOCATORS, "unknown subject '{}' (see --list)")
+    subjects = (parser.choose(request.subject, allocators.ALLOCATORS + allocators.VARIANTS, "unknown subject '{}' (see --list)") if request.subject else
+                list(allocators.ALLOCATORS))
     skipped = skip(chosen, lambda one: one.missing(), "program")
     skipped += skip(subjects, lambda one: allocators.prepare(one, build, tools.load), "subject")
     if not chosen or not subjects:

@@ -16,6 +16,7 @@ FIGURES = {
     "cpu": lambda run: max(run["cpu_seconds"], LEAST["cpu_seconds"]),
     "peak_rss": lambda run: run["peak_rss_bytes"],
     "wall_x_peak_rss": lambda run: run["wall_seconds"] * run["peak_rss_bytes"],
+    "cpu_x_peak_rss": lambda run: max(run["cpu_seconds"], LEAST["cpu_seconds"]) * run["peak_rss_bytes"],
     "minor_faults": lambda run: max(run["minor_faults"], LEAST["minor_faults"]),
     "paused_rss": lambda run: run.get("paused_rss_bytes"),
 }

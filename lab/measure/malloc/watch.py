@@ -28,7 +28,7 @@ class Watched:
         self.process = subprocess.Popen(
             [watch, self.result, ld_preload(allocator.path), *command], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True,
-            env={**os.environ, **environment})
+            env={**os.environ, **environment, **allocator.environment})
 
     def __enter__(self):
         return self

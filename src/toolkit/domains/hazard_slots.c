@@ -74,8 +74,8 @@ static uint32_t bit_of(const struct prudence_hazards *record, const struct prude
     return UINT32_C(1) << (hazard - record->slots);
 }
 
-/* Where prudence_hazard_tell_() informs the race detector. In the library it informs nobody, because
- * that is built without the detector. */
+/* Where prudence_hazard_tell_() informs the race detector. In the library, which is built without
+ * the detector, it informs nobody. */
 static const void *told_at(const struct prudence_hazard *hazard)
 {
     return (const char *)hazard + 1;

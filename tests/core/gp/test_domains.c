@@ -51,6 +51,39 @@ TEST(lock_held_is_told_apart)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+static unsigned count_from(uint64_t after)
+{
+    struct prudence_domain *domain;
+    unsigned count = 0;
+
+    while (domains_visit(&domain, 1, &after, false)) {
+        gp_domain_leave(domain);
+        count++;
+    }
+    return count;
+}
+
+/* Also where it was when the domain that it had found last was destroyed. */
+TEST(a_walk_finds_each_domain_once)
+{
+    struct prudence_domain *first = make(PRUDENCE_DOMAIN_MEMB),
+                           *second = make(PRUDENCE_DOMAIN_MEMB),
+                           *third = make(PRUDENCE_DOMAIN_MEMB), *found;
+    unsigned all = count_from(0);
+    uint64_t after = first->generation;
+
+    assert_int_equal(count_from(0), all);
+    assert_int_equal(count_from(first->generation), 2);
+    assert_int_equal(domains_visit(&found, 1, &after, false), 1);
+    assert_ptr_equal(found, second);
+    gp_domain_leave(second);
+    assert_int_equal(prudence_domain_destroy(second), 0);
+    assert_int_equal(count_from(after), 1);
+    assert_int_equal(count_from(0), all - 1);
+    assert_int_equal(prudence_domain_destroy(first), 0);
+    assert_int_equal(prudence_domain_destroy(third), 0);
+}
+
 /* More domains than one of a thread's tables of slots holds; numbers are reused. */
 TEST(thousands_of_domains_come_and_go)
 {

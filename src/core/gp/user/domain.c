@@ -112,25 +112,31 @@ static bool domain_visit_next(struct prudence_domain *domain, uint64_t *after, b
     return true;
 }
 
+/* The domain that a walk found last, or NULL; under readers_lock. The next call usually goes on there,
+ * so a walk does not search the list from its begin each time. */
+static struct prudence_domain *walked_to;
+
+static struct list *walk_from(uint64_t after)
+{
+    return walked_to && walked_to->generation <= after ? &walked_to->link : &readers_domains;
+}
+
 /* Does the work of gp_domains_visit; unless `named`, also visits domains that no cache or set
  * names. */
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named)
 {
     unsigned found = 0;
-    struct list *item;
 
     if (domain_visit_next(&prudence_default, after, named))
         domains[found++] = &prudence_default;
     os_lock_take(&readers_lock);
-    list_for_each(item, &readers_domains)
-    {
+    for (struct list *item = walk_from(*after)->next; item != &readers_domains && found < count;
+         item = item->next) {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
 
-        if (found == count)
-            break;
         if (domain_visit_next(domain, after, named))
-            domains[found++] = domain;
+            domains[found++] = walked_to = domain;
     }
     os_lock_release(&readers_lock);
     return found;
@@ -240,6 +246,8 @@ static void index_give_back(unsigned index)
 void domain_unlist(struct prudence_domain *domain)
 {
     list_remove(&domain->link);
+    if (walked_to == domain)
+        walked_to = NULL;
     index_give_back(domain->index);
 }
 

@@ -75,7 +75,8 @@ void keys_add_string(const void *bytes, size_t length)
     key_strings[key_string_count++].length = length;
 }
 
-/* The empty one, prefixes of others, zeros, long common prefixes of every length, all bytes. */
+/* The empty one, prefixes of others, zeros, long common prefixes of every length, all bytes, every
+ * length up to the most. */
 static void make_strings(void)
 {
     uint8_t bytes[KEY_LENGTH_MOST];
@@ -104,6 +105,11 @@ static void make_strings(void)
         for (unsigned k = 0; k < length; k++)
             bytes[k] = i % 2 ? (uint8_t)below(3) : (uint8_t) "xyz/"[below(4)];
         keys_add_string(bytes, length);
+    }
+    memset(bytes, 'z', sizeof bytes);
+    for (unsigned i = 0; i < 40; i++) { /* entries of every size, one larger than a small slab */
+        bytes[3] = (uint8_t)i;
+        keys_add_string(bytes, i * (KEY_LENGTH_MOST - 4) / 39 + 4);
     }
 }
 

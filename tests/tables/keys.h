@@ -12,7 +12,7 @@
 #include <prudence/routes.h>
 
 #define KEYS_MOST       3000
-#define KEY_LENGTH_MOST 64
+#define KEY_LENGTH_MOST 600
 
 struct key_string {
     uint8_t bytes[KEY_LENGTH_MOST];

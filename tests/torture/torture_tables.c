@@ -5,12 +5,13 @@
  * and go, so tables grow and shrink: an object that is found is live, or was retired in a grace
  * period that is not over. A writer finds the object of its own key until it takes that out; of
  * several threads that put, replace or erase one object, one gets it. A search next to a key of a
- * map skips no lasting one, and an address has the route of its longest lasting prefix or a longer one.
+ * map skips no lasting one, and an address has the route of its longest lasting prefix or a longer
+ * one.
  *
  * A variant is a kind and words: a thread resizes the table; keys share hashes; the first index is
- * wide; signals interrupt all threads anywhere, and handlers read, and update a table without locks;
- * children use the table; and readers stay while latent memory has a low limit, where no wait
- * reaches wait_max, and nothing excuses a byte above the limit.
+ * wide; signals interrupt all threads anywhere, and handlers read, and update a table without
+ * locks; children use the table; and readers stay while latent memory has a low limit, where no
+ * wait reaches wait_max, and nothing excuses a byte above the limit.
  */
 #define _GNU_SOURCE
 #define TORTURE_TIMES 6

@@ -520,7 +520,7 @@ static void routes_walk(void *table, table_visit *visit, void *argument)
 
     prudence_routes_for_each(&walk, table, NULL, value)
         visit(key_of_prefix(is_ipv6(table), &walk.prefix), (struct entry *)value, argument);
-    assert_int_equal(prudence_routes_next(&walk), 0);
+    assert_true(!prudence_routes_next(&walk) || tables_are_shared);
 }
 
 static void routes_check(void *table)

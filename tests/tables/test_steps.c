@@ -4,7 +4,8 @@
  * support/step.h). Readers look between those of an update or a resize; updates and resizes happen
  * between those of a reader; and an update happens inside another, where that holds no lock. Keys
  * that stay are always found; a search next to a key skips none of them; a walk finds each of them
- * once; an address has the route of the longest prefix. Two updates end as one after the other.
+ * once; an address has the route of the longest prefix. Two updates end as one after the other,
+ * also in nodes of a map that could not shrink.
  *
  * ctest: cost 60
  * ctest: needs steps
@@ -292,6 +293,8 @@ TEST(a_reader_may_be_stopped_anywhere)
 
 /* ------------------------------------------------------------- updates between steps of updates */
 
+#define UPDATE_STOPS 3 /* about this many of the instructions of each update that hold no lock */
+
 static bool is_locked_below(uintptr_t link)
 {
     struct map_node *node = map_inner(link);
@@ -429,8 +432,6 @@ static struct outcome in_order(unsigned order)
     return outcome;
 }
 
-/* Stops at three of the instructions of the first update that hold no lock, or so, and at more of
- * a removal to whose nodes others add. */
 static void stop_update(const struct test_case *at)
 {
     const struct outcome one = in_order(FIRST_AND_SECOND), other = in_order(SECOND_AND_FIRST);
@@ -438,9 +439,7 @@ static void stop_update(const struct test_case *at)
 
     here = UINT_MAX;
     in_order(SECOND_IN_FIRST);
-    stride = 1 + (unsigned)looks / (first == FIRST_ERASES && second == OTHERS_COME ? 40 : 3);
-    if (!(tested->flags & TABLE_DOMAIN))
-        stride = deep_stride(5);
+    stride = tested->flags & TABLE_DOMAIN ? 1 + (unsigned)looks / UPDATE_STOPS : deep_stride(5);
     for (here = (first + second) % stride;; here += stride) {
         const struct outcome now = in_order(SECOND_IN_FIRST);
 
@@ -464,12 +463,9 @@ static void stop_updates(const struct test_case *at)
     if (tested->flags & TABLE_DOMAIN && !tested->at && !(tested->flags & TABLE_KEEPS))
         return; /* it is not known when these hold a lock */
     begin_case(at);
-    for (unsigned way = 0; way < ways; way++) {
+    for (unsigned way = (unsigned)(at - cases) % stride; way < ways; way += stride) {
         first = (enum first)(way % FIRSTS);
         second = (enum second)(way / FIRSTS % SECONDS);
-        if (way % stride != (unsigned)(at - cases) % stride && /* additions to what goes: always */
-            (way >= ways / 2 || first != FIRST_ERASES || second != OTHERS_COME))
-            continue;
         in_table = first >= FIRST_REPLACES || (first == FIRST_PUTS && way >= ways / 2);
         first_key = second % 2 ? key_count - 1 : 0;
         while (stays[first_key])
@@ -485,6 +481,88 @@ static void stop_updates(const struct test_case *at)
 TEST(updates_between_any_two_instructions_of_updates)
 {
     each_case(stop_updates);
+}
+
+/* ------------------------------------------------- nodes that are too large, for want of memory */
+
+#define HELD_MOST 20000
+
+static void *held[HELD_MOST];
+static unsigned held_count;
+
+/* Allocates all nodes of the smallest kind. */
+static void hold_small_nodes(void)
+{
+    memory_fail(0, UINT32_MAX);
+    for (held_count = 0; held_count < HELD_MOST; held_count++) {
+        held[held_count] = prudence_cache_alloc(((struct prudence_map *)table)->caches[MAP_FOUR]);
+        if (!held[held_count])
+            return;
+    }
+    fail_msg("there is no end of nodes");
+}
+
+static void release_small_nodes(void)
+{
+    memory_succeed();
+    while (held_count)
+        prudence_cache_free(((struct prudence_map *)table)->caches[MAP_FOUR], held[--held_count]);
+}
+
+static bool lonely; /* the first update's key is the only one in its node, and another one comes */
+
+static void another_goes_on(const greg_t *registers)
+{
+    if (is_locked() || looks++ < here)
+        return;
+    happened = step_enough = true;
+    if (lonely)
+        assert_int_equal(tested->add(table, 1, &items[1], NULL), 0);
+    else
+        assert_ptr_equal(erase(1), &items[1]);
+}
+
+static void remove_first(void *unused)
+{
+    assert_ptr_equal(erase(0), &items[0]);
+    step_enough = true;
+}
+
+/* A node of 18 slots keeps two keys, or one, because it cannot become smaller. */
+static bool remove_beside(void)
+{
+    const struct prudence_map *map = table;
+
+    come(0, 1);
+    hold_small_nodes();
+    for (unsigned i = lonely ? 1 : 2; i < key_count; i++)
+        assert_ptr_equal(erase(i), &items[i]);
+    assert_int_equal(map_inner(map->top.root)->kind, MAP_EIGHTEEN);
+    happened = false;
+    looks = 0;
+    step_through(remove_first, NULL, another_goes_on);
+    release_small_nodes();
+    check_table(false);
+    assert_null(tested->get(table, 0));
+    assert_int_equal(tested->get(table, 1) != NULL, lonely == happened);
+    erase(1);
+    assert_int_equal(map->top.root, 0);
+    return happened;
+}
+
+TEST(removals_from_nodes_that_could_not_shrink)
+{
+    static const struct test_case six = {.name = "six", .pass = 6, .pass_from = 100};
+
+    tested = &table_kinds[TABLE_MAP];
+    for (unsigned way = 0; way < 2; way++) {
+        begin_case(&six);
+        lonely = way;
+        for (here = 0; remove_beside(); here += 2 * deep_stride(3)) {
+        }
+        assert_true(here > 10);
+        end_case();
+    }
 }
 
 /* Steps would restart a sequence for ever. */

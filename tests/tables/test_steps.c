@@ -59,7 +59,8 @@ static const struct reader *const all_readers[] = {&lookups, &ceilings,     &flo
 static uint64_t steps;
 
 /* All readers agree whether the key that is being added or removed is there; but an address may
- * have a route by an index that is changed before or after the prefix. */
+ * have a route by an index that is changed before or after the prefix, and an identifier is known
+ * when it has been added. */
 static void look_at_all(const greg_t *registers)
 {
     const unsigned uncertain = moving;
@@ -68,7 +69,7 @@ static void look_at_all(const greg_t *registers)
     if (++steps % 3) /* enough, because the state between two stores is seen several times */
         return;
     index = (unsigned)(looks++ % key_count);
-    if (moving < key_count && !(tested->flags & TABLE_KEEPS)) {
+    if (moving < key_count && !(tested->flags & (TABLE_KEEPS | TABLE_CHOOSES))) {
         there[moving] = tested->get(table, moving);
         moving = ITEMS_MOST;
     }
@@ -267,8 +268,8 @@ static void readers_of(const struct test_case *at, enum plan what)
     memset(everything, true, sizeof everything);
     put_back(true);
     for (asked = 0; asked < key_count; asked += reader == &walks ? ITEMS_MOST : 1 + key_count / 2)
-        stop_reader(((at->everywhere && plan == PLAN_SWAP) || plan >= PLAN_RESIZE) &&
-                    reader != &walks);
+        stop_reader(reader != &walks && (plan >= PLAN_RESIZE || !(tested->flags & TABLE_DOMAIN) ||
+                                         (at->everywhere && plan == PLAN_SWAP)));
     if (plan == PLAN_GO_AND_COME)
         go(0, 1);
     if (plan == PLAN_SWAP || plan == PLAN_APART)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hash table without locks, beyond the contract of all tables (test_contract.c): its memory,
- * and walks whose objects are replaced.
+ * and readers at an object that is removed.
  *
  * ctest: not-with thread (one thread)
  */
@@ -41,6 +41,42 @@ static void fill(unsigned objects)
         items[i].key = i;
         prudence_lockfree_hash_add_duplicate(table, 0, &items[i].node);
     }
+}
+
+static struct item *found_from(const struct item *at, uint64_t key)
+{
+    return item_of(prudence_lockfree_hash_search_((uintptr_t)&at->node, 0, item_has_key, &key));
+}
+
+/* A reader at an object finds the objects after it, whatever is removed and replaced around it,
+ * even from objects that are removed themselves. */
+TEST(a_reader_at_an_object_that_goes_finds_the_rest)
+{
+    fill(10);
+    for (unsigned i = 9; i > 1; i--) {
+        assert_int_equal(prudence_lockfree_hash_remove(table, &items[i].node), 0);
+        for (unsigned j = 9; j >= i; j--) {
+            assert_ptr_equal(found_from(&items[j], 0), &items[0]);
+            assert_ptr_equal(found_from(&items[j], i - 1), &items[i - 1]);
+            assert_null(found_from(&items[j], i));
+        }
+    }
+    empty_and_destroy(table);
+}
+
+/* A replacement is linked after the old object, so a reader at the old one finds the latest. */
+TEST(a_reader_at_a_replaced_object_finds_the_last)
+{
+    fill(3);
+    for (unsigned i = 10; i < 20; i++) {
+        items[i].key = 1;
+        assert_int_equal(
+            prudence_lockfree_hash_replace(table, &items[i == 10 ? 1 : i - 1].node, &items[i].node),
+            0);
+        assert_ptr_equal(found_from(&items[1], 1), &items[i]);
+        assert_ptr_equal(found_from(&items[1], 0), &items[0]);
+    }
+    empty_and_destroy(table);
 }
 
 /* The body of a walk replaces and removes the walk's objects: each key appears once. */

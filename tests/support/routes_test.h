@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Common parts of the tests of routes: prefixes from text, a model that searches a list, and a
- * check of whole tables. */
+/* Common parts of the tests of routes: prefixes from text, and a check of whole tables. */
 #ifndef TESTS_SUPPORT_ROUTES_TEST_H
 #define TESTS_SUPPORT_ROUTES_TEST_H
 
@@ -81,18 +80,8 @@ routes_stats_of(struct prudence_routes *table)
     return stats;
 }
 
-/* ------------------------------------------------------------------------------------ the model */
-
-#define KNOWN_MOST 600u
-
-static struct known {
-    struct prudence_routes_prefix prefix;
-    uintptr_t value;
-} known[KNOWN_MOST];
-static unsigned known_count;
-
-static bool prefix_matches(const struct prudence_routes_prefix *prefix,
-                           const unsigned char *address)
+ROUTES_TEST_UNUSED static bool prefix_matches(const struct prudence_routes_prefix *prefix,
+                                              const unsigned char *address)
 {
     const unsigned whole = prefix->length / 8, bits = prefix->length % 8;
 
@@ -100,30 +89,10 @@ static bool prefix_matches(const struct prudence_routes_prefix *prefix,
            (!bits || (prefix->address[whole] ^ address[whole]) >> (8 - bits) == 0);
 }
 
-ROUTES_TEST_UNUSED static struct known *known_prefix(const struct prudence_routes_prefix *prefix)
-{
-    for (unsigned i = 0; i < known_count; i++)
-        if (known[i].prefix.length == prefix->length &&
-            !memcmp(known[i].prefix.address, prefix->address, sizeof prefix->address))
-            return &known[i];
-    return NULL;
-}
-
-ROUTES_TEST_UNUSED static uintptr_t known_route(const struct address *address)
-{
-    const struct known *best = NULL;
-
-    for (unsigned i = 0; i < known_count; i++)
-        if ((!best || known[i].prefix.length > best->prefix.length) &&
-            prefix_matches(&known[i].prefix, address->bytes))
-            best = &known[i];
-    return best ? best->value : 0;
-}
-
 /* Orders by address, then by length. */
 ROUTES_TEST_UNUSED static int compare_prefixes(const void *a, const void *b)
 {
-    const struct prudence_routes_prefix *one = a, *other = b; /* the first member of struct known */
+    const struct prudence_routes_prefix *one = a, *other = b;
     int order = memcmp(one->address, other->address, sizeof one->address);
 
     return order ? order : (one->length > other->length) - (one->length < other->length);

@@ -46,11 +46,13 @@ static void object_retire(void *unlinked)
     prudence_cache_free_deferred(cache, object);
 }
 
-/* Frees an object that was in no table. */
+/* Frees an object that was in no table; NULL: there is none. */
 static void object_unmake(void *fresh)
 {
     struct torture_object *object = fresh;
 
+    if (!object)
+        return;
     torture_mark_set(&object->mark, TORTURE_NEW, 0);
     prudence_cache_free(cache, object);
 }

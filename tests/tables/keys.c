@@ -75,7 +75,8 @@ void keys_add_string(const void *bytes, size_t length)
     key_strings[key_string_count++].length = length;
 }
 
-/* The empty one, prefixes of others, zeros, long common prefixes of every length, all bytes. */
+/* The empty one, prefixes of others, zeros, long common prefixes of every length, all bytes, every
+ * length up to the most. */
 static void make_strings(void)
 {
     uint8_t bytes[KEY_LENGTH_MOST];
@@ -105,27 +106,37 @@ static void make_strings(void)
             bytes[k] = i % 2 ? (uint8_t)below(3) : (uint8_t) "xyz/"[below(4)];
         keys_add_string(bytes, length);
     }
+    memset(bytes, 'z', sizeof bytes);
+    for (unsigned i = 0; i < 40; i++) { /* entries of every size, one larger than a small slab */
+        bytes[3] = (uint8_t)i;
+        keys_add_string(bytes, i * (KEY_LENGTH_MOST - 4) / 39 + 4);
+    }
 }
 
-#define PREFIXES 1000
+void keys_add_prefix(unsigned family, struct prudence_routes_prefix prefix)
+{
+    prefix_trim(&prefix);
+    key_prefixes[family][key_prefix_counts[family]++] = prefix;
+}
 
-/* Short ones, with longer ones within. */
+/* Few different bytes, and every length, so that most prefixes lie within others. */
 static void make_prefixes(unsigned family)
 {
-    struct prudence_routes_prefix *const made = key_prefixes[family];
+    static const uint8_t bytes[] = {0x00, 0x00, 0x00, 0xff, 0xff, 0x80, 0x01, 0x20};
+    static const uint8_t likely[] = {0, 1, 7, 8, 12, 13, 18, 19, 20, 24, 25, 31, 32};
+    const unsigned most = family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
 
-    for (unsigned i = 0; i < PREFIXES; i++) {
-        made[i] = (struct prudence_routes_prefix){
-            .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
-            .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
-        if (family == PRUDENCE_ROUTES_IPV6 && i % 64) {
-            made[i].length = 22 + i % 70;
-            for (unsigned byte = 3; byte < 12; byte++)
-                made[i].address[byte] = (unsigned char)(i * (2 * byte + 1));
-        }
-        prefix_trim(&made[i]);
+    for (unsigned i = 0; i < 2000; i++) {
+        struct prudence_routes_prefix prefix = {.length = below(most + 1)};
+
+        if (i % 4 == 0)
+            prefix.length = likely[below(sizeof likely)] * (most / 32);
+        if (i % 3 == 2)
+            memcpy(prefix.address, key_prefixes[family][below(i)].address, sizeof prefix.address);
+        for (unsigned byte = 0; i % 3 < 2 && byte < most / 8; byte++)
+            prefix.address[byte] = below(5) ? bytes[below(sizeof bytes)] : (uint8_t)below(256);
+        keys_add_prefix(family, prefix);
     }
-    key_prefix_counts[family] = sort(made, PREFIXES, sizeof *made, compare_prefixes);
 }
 
 static bool made;
@@ -133,13 +144,16 @@ static bool made;
 void keys_clear(void)
 {
     made = true;
-    key_number_count = key_string_count = 0;
+    key_number_count = key_string_count = key_prefix_counts[0] = key_prefix_counts[1] = 0;
 }
 
 void keys_sort(void)
 {
     key_number_count = sort(key_numbers, key_number_count, sizeof key_numbers[0], compare_numbers);
     key_string_count = sort(key_strings, key_string_count, sizeof key_strings[0], compare_strings);
+    for (unsigned family = 0; family < 2; family++)
+        key_prefix_counts[family] = sort(key_prefixes[family], key_prefix_counts[family],
+                                         sizeof key_prefixes[0][0], compare_prefixes);
 }
 
 void keys_make(void)
@@ -149,9 +163,9 @@ void keys_make(void)
     made = true;
     make_numbers();
     make_strings();
-    keys_sort();
     make_prefixes(PRUDENCE_ROUTES_IPV4);
     make_prefixes(PRUDENCE_ROUTES_IPV6);
+    keys_sort();
 }
 
 static unsigned key_among(const void *key, const void *keys, unsigned count, size_t size,

@@ -12,7 +12,7 @@
 #include <prudence/routes.h>
 
 #define KEYS_MOST       3000
-#define KEY_LENGTH_MOST 64
+#define KEY_LENGTH_MOST 600
 
 struct key_string {
     uint8_t bytes[KEY_LENGTH_MOST];
@@ -31,6 +31,7 @@ void keys_make(void);
 void keys_clear(void);
 void keys_add_number(uint64_t number);
 void keys_add_string(const void *bytes, size_t length);
+void keys_add_prefix(unsigned family, struct prudence_routes_prefix prefix);
 void keys_sort(void);
 
 /* Return which key this is, or fail the test if it is none. */

@@ -94,6 +94,9 @@ extern uint64_t (*table_hash)(uint64_t number);
 /* If not NULL, called before a table of hashes compares keys. */
 extern void (*table_compares)(void);
 
+/* Several threads update a table, so it cannot be foretold which identifier a key gets. */
+extern bool tables_are_shared;
+
 /* Makes a table; domain NULL: the default domain. */
 void *table_make(const struct table_kind *kind, struct prudence_domain *domain);
 

@@ -2,11 +2,12 @@
 /* Hash tables, beyond the contract of all tables (test_contract.c): sizes, latent arrays, locks and
  * duplicates. */
 #include "support/hash_test.h"
+#include "support/stats.h"
 #include "support/updates.h"
 
 #define ITEMS 20000
 
-static struct item items[ITEMS];
+static struct item items[2 * ITEMS];
 
 static void add_items(struct prudence_hash *table, unsigned first, unsigned end)
 {
@@ -148,6 +149,40 @@ TEST(a_reader_that_stays_keeps_little)
     }
     assert_true(stats.bytes_latent > 0);
     assert_true(stats.grows < 20);
+    all_readers_leave(domain);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* An array that never has room below the limit is deferred when its readers have left, not before;
+ * until then the table grows no further. */
+TEST(an_array_without_room_is_kept)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_hash *table = table_of_domain(domain, 64, 0, 0);
+    const uint64_t overruns = stats_now().latent_overruns;
+
+    assert_int_equal(prudence_option_set("latent_limit", "8K"), 0);
+    prudence_read_lock(); /* no deferral may wait here */
+    for (unsigned i = 0; i < 2 * ITEMS; i++) {
+        add_items(table, i, i + 1);
+        assert_true(hash_stats_of(table).bytes_latent <= 8 << 10);
+    }
+    assert_true(hash_stats_of(table).buckets < 2 * ITEMS);
+    assert_int_equal(prudence_hash_resize(table, 1 << 18), EAGAIN);
+    check_chains(table);
+    for (unsigned i = 0; i < 10; i++) { /* readers leave repeatedly */
+        prudence_manual_advance(domain);
+        prudence_manual_advance(domain);
+        remove_items(table, 0, 10000);
+        add_items(table, 0, 10000);
+    }
+    assert_true(hash_stats_of(table).buckets >= 2 * ITEMS);
+    assert_int_equal(stats_now().latent_overruns, overruns);
+    check_chains(table);
+    prudence_read_unlock();
+    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
+    remove_all(table);
     all_readers_leave(domain);
     assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Renames: refusals, readers that stay at old names, and the order of locks. */
+/*
+ * Renames: refusals, readers that stay at old names, counts, and the order of locks. (The cases
+ * "rename" of tests/model/source/hash_cases.c try every order of renames, exchanges, readers and
+ * resizes.)
+ */
 #include "support/name_test.h"
 #include "support/threads.h"
 
@@ -203,6 +207,68 @@ TEST(a_replaced_name_leads_to_the_fresh_one)
     assert_ptr_equal(prudence_hash_search_(&link, spread, prudence_hash_name_matches_, &query),
                      &c.name.node);
     end();
+}
+
+static bool match_and_rename(const struct prudence_hash_node *node, const void *key)
+{
+    if (prudence_hash_name_is_there(&a.name))
+        assert_int_equal(rename_to(table, &a, other, 3, &c), 0);
+    return entry_has_key(node, key);
+}
+
+/* The reader is at the name, in its search or in the one of a table that is resized, while the name
+ * goes. */
+TEST(a_name_that_goes_under_a_reader_is_not_found)
+{
+    const uint64_t key = 1;
+    const struct prudence_hash_name_query_ query = {match_and_rename, &key};
+
+    begin();
+    assert_null(prudence_hash_lookup_name(table, hash_mixed(1), match_and_rename, &key));
+    end();
+    begin();
+    assert_null(
+        prudence_hash_lookup_slow(table, hash_mixed(1), prudence_hash_name_matches_, &query));
+    end();
+}
+
+/* Of four names, all in one chain or not, each takes the place of another one, in its table or the
+ * other. Each leaves its chain and is no longer counted. */
+TEST(replaced_names_are_taken_out_and_not_counted)
+{
+    static struct named names[4], fresh[4];
+
+    for (unsigned way = 0; way < 4; way++) {
+        struct prudence_hash *from, *to;
+        struct prudence_hash_name *replaced;
+        const uint64_t key = 12;
+
+        begin();
+        from = way & 1 ? other : table;
+        to = way & 2 ? other : table;
+        for (unsigned i = 0; i < 4; i++)
+            prudence_hash_add_duplicate(i < 2 ? from : to, hash_mixed(7 + i % 2),
+                                        &entry_set(&names[i], 10 + i, i)->name.node);
+        entry_set(&fresh[0], key, 0);
+        assert_int_equal(prudence_hash_rename_replace(from, &names[0].name, to, hash_mixed(7),
+                                                      entry_has_key, &key, &fresh[0].name,
+                                                      &replaced),
+                         0);
+        assert_ptr_equal(entry_of(replaced), &names[2]);
+        check_chains(from);
+        check_chains(to);
+        entry_set(&fresh[1], 11, 3);
+        entry_set(&fresh[3], 13, 1);
+        assert_int_equal(prudence_hash_exchange(from, &names[1].name, &fresh[1].name, to,
+                                                &names[3].name, &fresh[3].name),
+                         0);
+        check_chains(from);
+        check_chains(to);
+        assert_int_equal(prudence_hash_count(table) + prudence_hash_count(other), 2 + 3);
+        assert_ptr_equal(find(from, hash_mixed(8), 11), &fresh[1]);
+        assert_ptr_equal(find(to, hash_mixed(8), 13), &fresh[3]);
+        end();
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- locks */

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables of objects by number, beyond the contract of all tables (test_contract.c): which numbers
- * are free, growth under a reader of the old array, latent arrays, and lookups between any two
- * instructions of an update.
+ * are free, growth under a reader of the old array, and latent arrays.
  *
  * ctest: not-with thread (one thread)
  */
-#define _GNU_SOURCE
 #include "support/slab_test.h"
 #include "support/updates.h"
 
 #include <prudence/id_table.h>
 
-#include "support/step.h"
 #include "tables/free_ids.h"
 #include "tables/views.h"
 
@@ -105,50 +102,4 @@ TEST(old_arrays_stay_for_their_readers)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ------------------------------------------------------------------------------------- the rest */
-
-#if STEP_POSSIBLE
-
-static struct prudence_id_table *stepped;
-static unsigned looks;
-
-static void look(const greg_t *registers)
-{
-    for (uint32_t i = 0; i < 64; i++)
-        if (prudence_id_table_lookup(stepped, i) != &objects[i])
-            fail_msg("object %u is not found", i);
-    for (uint32_t i = 64; i < 600; i++) {
-        const void *found = prudence_id_table_lookup(stepped, i);
-
-        if (found && found != &objects[i])
-            fail_msg("another object is found for %u", i);
-    }
-    looks++;
-}
-
-static void insert_one(void *argument)
-{
-    assert_int_equal(prudence_id_table_add(stepped, &objects[64], argument), 0);
-}
-
-/* During growth no object is missing, and no slot of the new array is visible before it is
- * filled. */
-TEST(between_any_two_instructions)
-{
-    uint32_t id;
-
-    stepped = prudence_id_table_create("test", NULL);
-    for (uint32_t i = 0; i < 64; i++)
-        assert_int_equal(prudence_id_table_add(stepped, &objects[i], &id), 0);
-    step_through(insert_one, &id, look);
-    assert_int_equal(id, 64);
-    assert_true(looks > 500);
-    for (uint32_t i = 0; i < 65; i++)
-        prudence_id_table_erase(stepped, i, NULL);
-    assert_int_equal(prudence_id_table_destroy(stepped, NULL, NULL), 0);
-}
-
-#endif
-
-/* Steps would restart a sequence for ever. */
-SUITE(prudence_option_set("rseq", "0"), pin_thread())
+SUITE(pin_thread())

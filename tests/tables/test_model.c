@@ -2,13 +2,15 @@
 /*
  * Random operations on every kind of table (kinds.h) and on a model, an array of the entries in the
  * order of their addition: after each one the table answers as the model does. Tables of hashes run
- * with good hashes and with the worst, and also while they are resized at random.
+ * with good hashes and with the worst, and also while they are resized at random; tables of routes
+ * also with wide indexes.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "tables/kinds.h"
 
 #include "support/hash_test.h"
+#include "support/routes_test.h"
 #include "support/test_seed.h"
 #include "tables/keys.h"
 
@@ -201,9 +203,86 @@ static void check_neighbours(unsigned key)
     assert_ptr_equal(tested->at(prudence_map_highest(map)), nearest(*tested->keys - 1, -1));
 }
 
+static const struct prudence_routes_prefix *prefix_with(unsigned key)
+{
+    return &key_prefixes[is_ipv6(table)][key];
+}
+
+/* Returns the entry with the longest prefix of the address. */
+static struct entry *longest(const struct address *address)
+{
+    struct entry *best = NULL;
+
+    for (unsigned i = 0; i < held; i++)
+        if ((!best || prefix_with(order[i]->key)->length > prefix_with(best->key)->length) &&
+            prefix_matches(prefix_with(order[i]->key), address->bytes))
+            best = order[i];
+    return best;
+}
+
+/* Returns an address in the prefix, or right before or after it. */
+static struct address address_near(unsigned key)
+{
+    const unsigned most = is_ipv6(table) ? 128 : 32, carries = below(3);
+    struct address address;
+
+    memcpy(address.bytes, prefix_with(key)->address, sizeof address.bytes);
+    for (unsigned bit = prefix_with(key)->length; bit < most; bit++)
+        if (carries == 2 || below(2))
+            address.bytes[bit / 8] |= (unsigned char)(0x80u >> bit % 8);
+    for (unsigned i = most / 8, carry = below(2) ? carries : 0; i-- > 0 && carry;) {
+        address.bytes[i] = (unsigned char)(address.bytes[i] + (carry == 2 ? 1 : 0xff));
+        carry = address.bytes[i] == (carry == 2 ? 0 : 0xff) ? carry : 0;
+    }
+    return address;
+}
+
+/* Checks lookups of addresses, alone and, at odd places, by one call. */
+static void check_addresses(unsigned key)
+{
+    unsigned char packed[4 * 4 + 1];
+    uintptr_t values[5] = {0, 0, 0, 0, 77};
+    const unsigned count = below(5);
+    struct entry *wanted[4];
+
+    for (unsigned i = 0; i < 4; i++) {
+        const struct address address = address_near(key);
+
+        wanted[i] = longest(&address);
+        assert_int_equal(route_to(table, &address), (uintptr_t)wanted[i]);
+        memcpy(packed + 1 + 4 * i, address.bytes, 4);
+    }
+    if (is_ipv6(table))
+        return;
+    values[count] = 77;
+    prudence_routes_lookup_many_ipv4(table, packed + 1, count, values);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(values[i], (uintptr_t)wanted[i]);
+    assert_int_equal(values[count], 77);
+}
+
+/* Checks that a walk within a prefix finds the keys that follow it and are within. */
+static void check_walk_within(unsigned key)
+{
+    const struct prudence_routes_prefix *within = prefix_with(key);
+    struct prudence_routes_walk walk;
+    uintptr_t value = prudence_routes_first(&walk, table, within);
+
+    for (; key < *tested->keys && prefix_matches(within, prefix_with(key)->address); key++) {
+        if (!expected(key))
+            continue;
+        assert_int_equal(value, (uintptr_t)expected(key));
+        assert_memory_equal(&walk.prefix, prefix_with(key), sizeof walk.prefix);
+        value = prudence_routes_next(&walk);
+    }
+    assert_int_equal(value, 0);
+}
+
 static void check_key(unsigned key)
 {
     assert_ptr_equal(tested->get(table, key), expected(key));
+    if (tested->flags & TABLE_KEEPS)
+        check_addresses(key);
     if (tested->next_duplicate)
         check_duplicates(key);
     if (tested->at)
@@ -256,6 +335,8 @@ static void operate(unsigned step, bool resizing)
     check_key(below(*tested->keys));
     if (resizing && step % 500 == 0)
         assert_int_equal(prudence_hash_resize(table, below(5000)), 0);
+    if (step % 97 == 0 && tested->flags & TABLE_KEEPS)
+        check_walk_within(key);
     if (step % 997 == 0)
         check_all();
 }
@@ -304,6 +385,19 @@ static void answers_as_the_model_does(void)
     with_all_hashes(false);
 }
 
+static void answers_by_wide_indexes(void)
+{
+    struct prudence_routes_attr attr;
+    static struct table_kind wide;
+
+    wide = *tested;
+    memcpy(&attr, wide.attr, sizeof attr);
+    wide.attr = &attr;
+    tested = &wide;
+    for (attr.prefixes = 1 << 11; attr.prefixes <= 1 << 17; attr.prefixes <<= 6)
+        run(OPERATIONS / 8, false);
+}
+
 static void answers_while_it_is_resized(void)
 {
     if (tested->add_duplicate)
@@ -314,6 +408,7 @@ static const struct table_case cases[] = {
     {"answers as the model does", answers_as_the_model_does, 0, 0},
     {"answers while it is resized", answers_while_it_is_resized, TABLE_OBJECTS | TABLE_DOMAIN,
      TABLE_SORTED},
+    {"answers by wide indexes", answers_by_wide_indexes, TABLE_KEEPS, 0},
 };
 
 int main(void)

@@ -11,13 +11,67 @@
  * share few hashes; or latent memory has a low limit, which holds while readers stay for a while.
  */
 #define _GNU_SOURCE
-#include "support/torture_hash.h"
+#include <prudence/hash_rename.h>
+
+#include "support/torture_objects.h"
+#include "support/updates.h"
 
 #define READERS 8
 #define WRITERS 6
 #define OBJECTS 200
 #define PAIRS   50 /* of names whose objects are exchanged */
 #define CROWD   3000
+
+struct object {
+    struct torture_object head;
+    union {
+        struct prudence_hash_node node;
+        struct prudence_hash_name name; /* begins with a node */
+    };
+    uint32_t id; /* of the object that the name leads to; atomic */
+};
+
+static uint64_t hash_bits = UINT64_MAX; /* fewer: many keys share a hash */
+
+static uint64_t hash_of_key(uint64_t key)
+{
+    return prudence_hash_mix(key) & hash_bits;
+}
+
+static struct object *object_of(const struct prudence_hash_node *node)
+{
+    return node ? (struct object *)((uintptr_t)node - offsetof(struct object, node)) : NULL;
+}
+
+static uint64_t key_of(const struct prudence_hash_node *node)
+{
+    return __atomic_load_n(&object_of(node)->head.key, __ATOMIC_RELAXED);
+}
+
+static bool has_key(const struct prudence_hash_node *node, const void *key)
+{
+    return key_of(node) == *(const uint64_t *)key;
+}
+
+/* The tables. A thread may resize them, to powers of two from 64 on. */
+static struct prudence_hash *resized[2];
+static uint64_t resizes;
+
+static void *resizer(void *unused)
+{
+    uint64_t random = 99;
+
+    while (!torture_stopped()) {
+        int error = prudence_hash_resize(resized[torture_below(&random, 2)],
+                                         UINT64_C(64) << torture_below(&random, 7));
+
+        TORTURE_CHECK(error == 0 || error == EAGAIN); /* replaced arrays may fill latent_limit */
+        __atomic_fetch_add(&resizes, 1, __ATOMIC_RELAXED);
+        if (torture_below(&random, 4) == 0)
+            sched_yield();
+    }
+    return unused;
+}
 
 /* Number of times that each object was about to be renamed, and that it had been. Atomic. */
 static struct count {
@@ -235,7 +289,6 @@ static void set_up(const char *variant)
     hash_bits = strcmp(variant, "crowded") ? UINT64_MAX : UINT64_C(0xff);
     attr.flags = strcmp(variant, "resized") ? 0 : PRUDENCE_HASH_FIXED;
     readers_stay = !strcmp(variant, "limit");
-    resized_sizes = 7;
     for (unsigned t = 0; t < 2; t++)
         resized[t] = prudence_hash_create("torture", &attr);
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);

@@ -30,7 +30,7 @@ FUZZERS = {"malloc": "annotate=0", "malloc-annotated": "", "malloc-checked": "an
            "malloc-lock": "annotate=0,rseq=0,membarrier=0", "options": ""}
 # Guests: the kernels, and patterns of programs that share a boot.
 KERNELS = ("stable", "6.12", "new", "16k")
-IN_A_GUEST = (("torture_[a-d]*",), ("torture_[f-k]*",), ("torture_l*", "torture_map*"), ("torture_p*", "torture_r*"), ("torture_s*", "shortterm_test_model*"))
+IN_A_GUEST = (("torture_[a-d]*",), ("torture_[f-k]*",), ("torture_l*", "torture_p*", "torture_r*"), ("torture_[s-z]*", "shortterm_test_model*"))
 
 
 @dataclasses.dataclass(frozen=True)

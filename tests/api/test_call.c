@@ -261,7 +261,7 @@ static void barrier_inside(struct prudence_head *head)
     barrier_error = prudence_barrier();
 }
 
-static int misplaced_barriers(void *unused)
+static int misplaced_barriers(void)
 {
     static struct prudence_head head;
 
@@ -279,11 +279,8 @@ static int misplaced_barriers(void *unused)
 
 TEST(a_barrier_that_would_wait_for_itself, set_up)
 {
-    struct child_result result;
-
-    child_run(misplaced_barriers, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "prudence_barrier for domain 'default'"), 2);
+    expect_exit(42, misplaced_barriers(), "");
+    assert_int_equal(said("prudence_barrier for domain 'default'"), 2);
 }
 
 TEST(barrier_of_qsbr_goes_offline, set_up)
@@ -529,7 +526,7 @@ TEST(a_head_queued_twice_is_misuse, set_up)
     assert_true(child_said(&result, "is queued already"));
 }
 
-static int null_function(void *unused)
+static int null_function(void)
 {
     static struct prudence_head head;
 
@@ -539,11 +536,7 @@ static int null_function(void *unused)
 
 TEST(null_is_misuse, set_up)
 {
-    struct child_result result;
-
-    child_run(null_function, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "prudence_call: the function is NULL"));
+    expect_death(null_function(), "prudence_call: the function is NULL");
 }
 
 int main(int argc, char **argv)

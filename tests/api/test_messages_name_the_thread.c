@@ -267,22 +267,20 @@ TEST(misuse_names_thread_and_object)
         {free_deferred_what_is_nobodys, {"prudence_free_deferred:", "foreign pointer 0x"}},
         {free_to_another_cache, {"prudence_cache_free:", "cache 'one'", "'other'"}},
     };
-    struct child_result result;
 
     for (unsigned i = 0; i < sizeof misuses / sizeof *misuses; i++) {
-        child_run(misuse_in_a_thread, &misuses[i], &result);
-        assert_true(child_died(&result));
+        expect_death(misuse_in_a_thread(&misuses[i]), "");
         for (unsigned name = 0; name < 3 && misuses[i].names[name]; name++)
-            if (!child_said(&result, misuses[i].names[name]))
-                fail_msg("'%s' is not in: %s", misuses[i].names[name], result.output);
-        if (!child_said(&result, "[in thread 'culprit' (tid "))
-            fail_msg("no thread in: %s", result.output);
+            if (!said(misuses[i].names[name]))
+                fail_msg("'%s' is not in: %s", misuses[i].names[name], last_child.output);
+        if (!said("[in thread 'culprit' (tid "))
+            fail_msg("no thread in: %s", last_child.output);
     }
 }
 
 /* ---------------------------------------------------------------------------------- on one line */
 
-static int misuse_of_odd_names(void *ignored)
+static int misuse_of_odd_names(void)
 {
     struct prudence_cache *cache =
         prudence_cache_create("a\nprudence: all\033[2J\xc2\x9b\xc3\xa9", 64, NULL);
@@ -295,15 +293,12 @@ static int misuse_of_odd_names(void *ignored)
 /* A message ends where the library ends it, and contains no control character for a terminal. */
 TEST(a_message_is_one_line)
 {
-    struct child_result result;
-
-    child_run(misuse_of_odd_names, NULL, &result);
-    assert_true(child_died(&result));
-    assert_false(child_said(&result, "\nprudence: all"));
-    assert_true(child_said(&result, "in thread 'odd?c'"));
-    assert_false(child_said(&result, "\033"));
-    assert_false(child_said(&result, "\x9b"));
-    assert_true(child_said(&result, "\xc3\xa9"));
+    expect_death(misuse_of_odd_names(), "");
+    assert_false(said("\nprudence: all"));
+    assert_true(said("in thread 'odd?c'"));
+    assert_false(said("\033"));
+    assert_false(said("\x9b"));
+    assert_true(said("\xc3\xa9"));
 }
 
 int main(int argc, char **argv)

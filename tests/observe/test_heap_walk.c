@@ -592,11 +592,6 @@ static int unreachable(const struct prudence_heap_slab *slab,
     return 0;
 }
 
-static void use_destroyed(void *cache)
-{
-    prudence_heap_walk(cache, unreachable, NULL);
-}
-
 TEST(refusals)
 {
     struct prudence_cache *cache = prudence_cache_create("gone", 100, NULL);
@@ -614,7 +609,8 @@ TEST(refusals)
     assert_int_equal(prudence_heap_walk(NULL, unreachable, NULL), EBUSY);
     os_lock_forking = false;
     assert_int_equal(prudence_cache_destroy(cache), 0);
-    expect_death(use_destroyed, cache, "prudence_heap_walk", "gone", "was destroyed");
+    expect_death(prudence_heap_walk(cache, unreachable, NULL), "prudence_heap_walk", "gone",
+                 "was destroyed");
     assert_int_equal(prudence_heap_print(NULL, NULL, PRUDENCE_STATS_TEXT), EINVAL);
     assert_int_equal(prudence_heap_print(NULL, stderr, (enum prudence_stats_format)2), EINVAL);
 }

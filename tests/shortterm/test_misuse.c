@@ -25,10 +25,8 @@ static void dies(const struct death *death, void *object)
         prudence_free(object);
 }
 
-static void refresh_when_dead(void *argument)
+static void refresh_when_dead(const struct death *death)
 {
-    const struct death *death = argument;
-
     if (death->counts_first) {
         scm_refresh(death->more[0], 0);
         ticks(2);
@@ -53,9 +51,8 @@ TEST(freed_objects_in_caches, fresh)
         death.counts_first = i & 1;
         death.deferred = i & 2;
         death.others = others[i / 4];
-        expect_death(refresh_when_dead, &death, "scm_refresh: ",
-                     death.deferred ? "is already deferred and not yet safe" : "is already free",
-                     NULL);
+        expect_death(refresh_when_dead(&death), "scm_refresh: ",
+                     death.deferred ? "is already deferred and not yet safe" : "is already free");
     }
     scm_free(death.object);
     for (unsigned i = 0; i < DEAD_MOST; i++)
@@ -84,11 +81,6 @@ TEST(reused_objects_are_no_suspects, fresh)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
-static void tick_three_times(void *unused)
-{
-    ticks(3);
-}
-
 /* Plays a lost refresh, one that came while another thread's date, the object's last, ended. */
 TEST(a_date_that_is_not_counted, fresh)
 {
@@ -102,7 +94,7 @@ TEST(a_date_that_is_not_counted, fresh)
     word = &expiry_counts_in(slab)[slab_index(slab, object)].word;
     (*word)--;
     snprintf(pointer, sizeof pointer, "%p", object);
-    expect_death(tick_three_times, NULL, "an expiration date of", pointer, "was not counted");
+    expect_death(ticks(3), "an expiration date of", pointer, "was not counted");
     (*word)++;
     ticks(2);
 }

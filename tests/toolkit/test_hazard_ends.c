@@ -115,7 +115,7 @@ static void *protects_and_ends(void *slot_at)
     return NULL;
 }
 
-static int reuse_record(void *unused)
+static int reuse_record(void)
 {
     struct prudence_hazard *slot;
 
@@ -127,11 +127,8 @@ static int reuse_record(void *unused)
 
 TEST(the_record_of_a_thread_that_is_gone_is_free_again)
 {
-    struct child_result result;
-
-    child_run(reuse_record, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "ends while its slot"), 1);
+    expect_exit(42, reuse_record(), "");
+    assert_int_equal(said("ends while its slot"), 1);
 }
 
 /* ----------------------------------------------------------------------------------------- fork */
@@ -214,12 +211,10 @@ static int misuse_in_a_thread(void *how)
 TEST(a_slot_that_is_released_twice_is_reported)
 {
     static char how[][4] = {"om", "mo", "oo", "mmc", "moc", "omc", "ooc"};
-    struct child_result result;
 
     for (unsigned i = 0; i < sizeof how / sizeof *how; i++) {
-        child_run(misuse_in_a_thread, how[i], &result);
-        assert_true(child_died(&result));
-        assert_true(child_said(&result, "twice") || child_said(&result, "release it once"));
+        expect_death(misuse_in_a_thread(how[i]), "");
+        assert_true(said("twice") || said("release it once"));
     }
 }
 
@@ -234,7 +229,7 @@ static void *use_after_release(void *unused)
     return again == slot && is_safe(&object) ? slot : NULL;
 }
 
-static int use_in_a_thread(void *unused)
+static int use_in_a_thread(void)
 {
     prudence_option_set("check", "1");
     return in_thread(use_after_release, NULL) ? 42 : 1;
@@ -242,11 +237,8 @@ static int use_in_a_thread(void *unused)
 
 TEST(a_slot_that_is_used_after_its_release_is_reported)
 {
-    struct child_result result;
-
-    child_run(use_in_a_thread, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "search for a prudence_hazard_protect"), 1);
+    expect_exit(42, use_in_a_thread(), "");
+    assert_int_equal(said("search for a prudence_hazard_protect"), 1);
 }
 
 SUITE_BETWEEN(set_up, tear_down)

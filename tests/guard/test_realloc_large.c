@@ -48,7 +48,7 @@ static void walk(void)
     assert_int_equal(after.objects_latent, 0);
 }
 
-static void walk_checked(void *unused)
+static void walk_checked(void)
 {
     if (prudence_option_set("check", "1"))
         abort();
@@ -58,9 +58,7 @@ static void walk_checked(void *unused)
 
 TEST(books_are_right_under_check)
 {
-    char output[4096];
-
-    expect_life(walk_checked, NULL, output, sizeof output);
+    expect_survival(walk_checked(), "");
 }
 
 static void resize_deferred(size_t size)

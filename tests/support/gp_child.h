@@ -138,6 +138,11 @@ static struct child_result last_child;
 #define expect_fault(expression, ...)                                                              \
     EXPECT_CHILD((void)(expression), "fault", child_faulted(), __VA_ARGS__)
 
+/* Evaluates the expression in a child, which must live on, and write each text. */
+#define expect_survival(expression, ...)                                                           \
+    EXPECT_CHILD((void)(expression), "a normal exit", child_exited_with(&last_child, 0),           \
+                 __VA_ARGS__)
+
 /* Evaluates the expression in a child, which must exit with that value, and write each text. */
 #define expect_exit(value, expression, ...)                                                        \
     EXPECT_CHILD(_exit(expression), "exit with " #value, child_exited_with(&last_child, value),    \

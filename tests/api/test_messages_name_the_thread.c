@@ -67,22 +67,20 @@ static int overrun_by_option(void)
 
 TEST(the_first_overrun_names_the_reader)
 {
-    struct child_result result;
     char reader[128];
     const char *at;
 
-    child_again("overrun", "latent_limit=64K,wait_max=1ms,stall_trace=1", &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "latent_limit: "), 1);
-    assert_true(child_said(&result, "more than the limit of 64 KB"));
-    at = strstr(result.output, "\nreader ");
+    expect_again(42, "overrun", "latent_limit=64K,wait_max=1ms,stall_trace=1", "");
+    assert_int_equal(said("latent_limit: "), 1);
+    assert_true(said("more than the limit of 64 KB"));
+    at = strstr(last_child.output, "\nreader ");
     assert_non_null(at);
     snprintf(
         reader, sizeof reader,
         "thread 'stays-inside' (tid %d) is inside a read-side critical section of domain 'kept'",
         atoi(at + strlen("\nreader ")));
-    assert_true(child_said(&result, reader));
-    assert_true(child_said(&result, "it is now at:"));
+    assert_true(said(reader));
+    assert_true(said("it is now at:"));
 }
 
 /* Reports the thread that defers, without a trace. */
@@ -99,13 +97,10 @@ static int overrun_in_a_section(void)
 
 TEST(or_the_caller_itself)
 {
-    struct child_result result;
-
-    child_again("inside", "latent_limit=64K", &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "latent_limit: "), 1);
-    assert_true(child_said(&result, "is inside a read-side critical section of domain 'default'"));
-    assert_false(child_said(&result, "it is now at:"));
+    expect_again(42, "inside", "latent_limit=64K", "");
+    assert_int_equal(said("latent_limit: "), 1);
+    assert_true(said("is inside a read-side critical section of domain 'default'"));
+    assert_false(said("it is now at:"));
 }
 
 /* A thread that is online has no section that could be shorter. */
@@ -130,15 +125,10 @@ static int overrun_by_quiescent_states(void)
 
 TEST(quiescent_states_are_asked_for)
 {
-    struct child_result result;
-
-    child_again("online", "latent_limit=64K,wait_max=1ms", &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "thread 'stays-online' (tid "));
-    assert_true(
-        child_said(&result, ") has announced no quiescent state in domain 'reported', blocking"));
-    assert_true(child_said(&result, "should do so more often"));
-    assert_false(child_said(&result, "inside a read-side critical section"));
+    expect_again(42, "online", "latent_limit=64K,wait_max=1ms", "thread 'stays-online' (tid ",
+                 ") has announced no quiescent state in domain 'reported', blocking",
+                 "should do so more often");
+    assert_false(said("inside a read-side critical section"));
 }
 
 static uint64_t begun;
@@ -182,16 +172,11 @@ static int overrun_by_the_caller(void)
 
 TEST(readers_of_another_library_are_told_what_to_do)
 {
-    struct child_result result;
-
-    child_again("others", "latent_limit=64K,wait_max=1ms", &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "of domain 'others' is under way; its readers belong to"));
-    assert_true(child_said(&result, "should report quiescent states, or leave their sections"));
-    assert_false(child_said(&result, "this thread is one"));
-    child_again("caller", "latent_limit=64K", &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "but this thread is one"));
+    expect_again(42, "others", "latent_limit=64K,wait_max=1ms",
+                 "of domain 'others' is under way; its readers belong to",
+                 "should report quiescent states, or leave their sections");
+    assert_false(said("this thread is one"));
+    expect_again(42, "caller", "latent_limit=64K", "but this thread is one");
 }
 
 /* --------------------------------------------------------------------------------------- misuse */

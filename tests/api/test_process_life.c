@@ -141,13 +141,10 @@ TEST(a_constructor_may_use_the_library)
 
 TEST(exit_with_objects_outstanding)
 {
-    struct child_result result;
-
     expect_exit(0, exit_outstanding(), "");
     assert_string_equal(last_child.output, "atexit;destructor;");
-    child_again("outstanding", "background=1", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_string_equal(result.output, "atexit;destructor;");
+    expect_again(0, "outstanding", "background=1", "");
+    assert_string_equal(last_child.output, "atexit;destructor;");
 }
 
 TEST(exit_while_readers_stay)
@@ -158,11 +155,8 @@ TEST(exit_while_readers_stay)
 
 TEST(exec_inside_a_section_with_objects_outstanding)
 {
-    struct child_result result;
-
-    child_again("exec", "background=1", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_string_equal(result.output, "atexit;destructor;");
+    expect_again(0, "exec", "background=1", "");
+    assert_string_equal(last_child.output, "atexit;destructor;");
 }
 
 /* ---------------------------------------------------------------------------------- threads */

@@ -241,13 +241,18 @@ static inline void child_again(const char *role, const char *options, struct chi
     child_exec_by(self_exec, arguments, options, result);
 }
 
+/* The same for a run that must exit with that value, and write each of the texts. */
+#define expect_again(value, role, options, ...)                                                    \
+    do {                                                                                           \
+        child_again(role, options, &last_child);                                                   \
+        last_child_says(child_exited_with(&last_child, value), "exit with " #value,                \
+                        (const char *const[]){__VA_ARGS__, NULL});                                 \
+    } while (0)
+
 /* The same for a test that requires the exit status 42. */
 static inline void assert_child_again(const char *role, const char *options)
 {
-    struct child_result result;
-
-    child_again(role, options, &result);
-    assert_child_result(&result);
+    expect_again(42, role, options, "");
 }
 
 #endif /* TESTS_SUPPORT_GP_CHILD_H */

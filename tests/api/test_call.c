@@ -13,6 +13,7 @@
 #include "toolkit/callbacks/callback_queue.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/slab_test.h"
 #include "support/suite.h"
 #include "support/threads.h"
 
@@ -469,23 +470,18 @@ TEST(a_queueing_thread_keeps_pace, set_up)
     assert_child_again("keep-pace", NULL);
 }
 
-static bool no_memory(void)
-{
-    return true;
-}
-
 /* The thread cannot be started: a barrier runs the callbacks itself. */
 static int without_thread(void *unused)
 {
     static struct prudence_head heads[1000];
     unsigned before = threads_now();
 
-    os_memory_fails = no_memory;
+    memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < 1000; i++)
         prudence_call(&heads[i], count);
     if (prudence_barrier() || runs() != 1000 || threads_now() != before)
         return 1;
-    os_memory_fails = NULL;
+    memory_succeed();
     for (unsigned i = 0; i < 50 && threads_now() == before; i++) {
         prudence_call(&heads[i], count);
         pause_ms(1);

@@ -258,13 +258,6 @@ static void a_grown_block_has_no_margins(void *unused)
 /* --------------------------------------------------------------------------- refusals of the
  * system */
 
-static unsigned calls_before;
-
-static bool fails_once(void)
-{
-    return calls_before-- == 0;
-}
-
 /* Each call fails in turn. The block keeps its contents, moved or not, and the statistics stay
  * right. */
 static void margins_that_cannot_be_dropped(void *unused)
@@ -275,10 +268,9 @@ static void margins_that_cannot_be_dropped(void *unused)
         char *block = large(), *grown;
 
         assert_true(has_margins(block));
-        calls_before = i;
-        os_memory_fails = fails_once;
+        memory_fail(i, 1);
         grown = prudence_realloc(block, 2 * LARGE);
-        os_memory_fails = NULL;
+        memory_succeed();
         if (!grown)
             grown = block;
         for (size_t at = 0; at < LARGE; at++)
@@ -304,19 +296,14 @@ static void under_a_limit(void *unused)
     prudence_free(large());
 }
 
-static bool fails(void)
-{
-    return true;
-}
-
 static void pages_that_cannot_be_closed(void *unused)
 {
     uint64_t at_first = used();
     char *block = large(), *again;
 
-    os_memory_fails = fails;
+    memory_fail(0, UINT32_MAX);
     prudence_free(block);
-    os_memory_fails = NULL;
+    memory_succeed();
     assert_int_equal(used(), at_first);
     again = large();
     assert_false(has_margins(again)); /* closing is not tried again */

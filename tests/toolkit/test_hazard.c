@@ -15,6 +15,7 @@
 #include "gp/user/reader_exit.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/slab_test.h"
 #include "support/suite.h"
 #include "support/threads.h"
 
@@ -535,22 +536,17 @@ TEST(a_forked_child_has_its_own_slots_and_the_movable_ones)
 
 /* --------------------------------------------------------------------------------------- memory */
 
-static bool fails(void)
-{
-    return true;
-}
-
 static int acquire_all(void)
 {
     unsigned slots = 0;
 
-    os_memory_fails = fails;
+    memory_fail(0, UINT32_MAX);
     errno = 0;
     while (prudence_hazard_acquire())
         slots++;
     if (errno != ENOMEM || slots < (HAZARDS_IN_CHUNK - 2) * PRUDENCE_HAZARDS)
         return 1;
-    os_memory_fails = NULL;
+    memory_succeed();
     return prudence_hazard_acquire() ? 42 : 2;
 }
 

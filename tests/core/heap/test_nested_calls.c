@@ -291,18 +291,13 @@ TEST(forked_child)
     assert_null(nested_put_off);
 }
 
-static bool always(void)
-{
-    return true;
-}
-
 /* Existing blocks are served, and then ENOMEM is returned. Nothing is lost. */
 TEST(no_memory)
 {
     void *blocks[2000];
     unsigned count = 0;
 
-    os_memory_fails = always;
+    memory_fail(0, UINT32_MAX);
     inside();
     assert_null(prudence_malloc((size_t)1 << 30));
     assert_int_equal(errno, ENOMEM);
@@ -316,7 +311,7 @@ TEST(no_memory)
     for (unsigned i = 0; i < count; i++)
         prudence_free(blocks[i]);
     outside();
-    os_memory_fails = NULL;
+    memory_succeed();
 }
 
 /* A constructor that allocates. */

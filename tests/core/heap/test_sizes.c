@@ -191,21 +191,16 @@ TEST(a_family_that_is_used_after_its_end_is_reported, set_up, take_down)
                  "prudence_sizes_destroy: the family 'ended'", "was destroyed");
 }
 
-static bool no_memory(void)
-{
-    return true;
-}
-
 TEST(without_memory_nothing_is_made, set_up, take_down)
 {
-    os_memory_fails = no_memory;
+    memory_fail(0, UINT32_MAX);
     errno = 0;
     assert_null(prudence_sizes_create("none", domain));
     assert_int_equal(errno, ENOMEM);
     errno = 0;
     assert_null(prudence_sizes_alloc(sizes, 3000));
     assert_int_equal(errno, ENOMEM);
-    os_memory_fails = NULL;
+    memory_succeed();
     errno = 0;
     assert_null(prudence_sizes_alloc(sizes, SIZE_MAX));
     assert_int_equal(errno, ENOMEM);

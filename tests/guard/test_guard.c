@@ -411,7 +411,7 @@ TEST(handlers_are_chained)
     expect_survival(sent_and_ignored(), "");
 }
 
-/* -------------------------------------------------------------------------------- fork, failure */
+/* ----------------------------------------------------------------------------------------- fork */
 
 static void child(char *object)
 {
@@ -427,25 +427,6 @@ TEST(works_after_fork)
     object[10] = 9;
     expect_survival(child(object), "");
     assert_int_equal(object[10], 9); /* the parent's own copy */
-    prudence_free(object);
-}
-
-TEST(without_memory)
-{
-    char *object;
-
-    for (unsigned first = 0; first < 5; first++) {
-        prudence_free(prudence_malloc(64));
-        memory_fail(first, 1);
-        object = prudence_malloc(64);
-        memory_succeed();
-        if (object) {
-            memset(object, 1, 64);
-            prudence_free(object);
-        }
-    }
-    object = prudence_malloc(64);
-    assert_true(guard_has(object));
     prudence_free(object);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Misuse of slots, heads, families, epochs and nodes of tables. With the number of a case, does
- * what the case says and ends; without, prints all cases: what is misused, how, and what a report
- * says. Memory that is gone may be used unless check=1 keeps it. test_calls.py judges.
+ * Misuse of slots, heads, families, epochs and nodes of tables. With the number of a case, commits
+ * the misuse and ends. Without a number, prints all cases: the subject, the misuse, and words of
+ * the report. Memory that is gone may be used unless check=1 keeps it. test_calls.py judges.
  */
 #include "calls.h"
 
@@ -111,8 +111,8 @@ static struct prudence_domain *ended_domain(void)
 
 /* ---------------------------------------------------------------------------------------- cases */
 
-/* Each case: what is misused, how, what a report says, and the misuse. If `chosen` is its number,
- * commits it, else prints it. Returns the number of cases. */
+/* A case has the subject, the misuse, words of the report, and the calls. Commits the case whose
+ * number is `chosen`, or prints all cases. Returns their number. */
 static size_t each_case(size_t chosen)
 {
     struct prudence_hazard *slot = prudence_hazard_acquire();

@@ -423,36 +423,6 @@ TEST(other_kinds_are_refused)
                 "is for memb and qsbr, not for srcu", "attr->flags is 0x2");
 }
 
-static int misuses(void *way)
-{
-    set_up(NULL);
-    switch (*(int *)way) {
-    case 0:
-        prudence_epoch_unpin(self);
-        break;
-    case 1:
-        prudence_domain_start_poll(domain);
-        prudence_epoch_repin(self);
-        break;
-    default:
-        for (int i = 0; i < 1024; i++)
-            prudence_epoch_pin(self);
-    }
-    return 0;
-}
-
-TEST(misuse_names_the_function_and_the_domain)
-{
-    static const char *const said[] = {
-        "prudence_epoch_unpin: this thread is not pinned in domain 'epochs'",
-        "prudence_epoch_repin: this thread is not pinned in domain 'epochs'",
-        "prudence_epoch_pin: pins and sections of domain 'epochs' nested deeper than 1023"};
-
-    for (int way = 0; way < 3; way++) {
-        expect_death(misuses(&way), said[way]);
-    }
-}
-
 /* ------------------------------------------------------------------------ fork, thread exit */
 
 /* The child has this thread's pin, by the same record, and no other thread's. */

@@ -201,7 +201,7 @@ static int retire_again(void)
     return 42;
 }
 
-/* The misuse matrix (tests/misuse) has what is found without the option. */
+/* The misuse matrix (tests/misuse) has the reports without check=1. */
 TEST(a_head_that_is_retired_twice_is_reported)
 {
     static struct prudence_hazard_head head, other;

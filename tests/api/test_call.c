@@ -13,6 +13,7 @@
 #include "toolkit/callbacks/callback_queue.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/slab_test.h"
 #include "support/suite.h"
 #include "support/threads.h"
 
@@ -261,7 +262,7 @@ static void barrier_inside(struct prudence_head *head)
     barrier_error = prudence_barrier();
 }
 
-static int misplaced_barriers(void *unused)
+static int misplaced_barriers(void)
 {
     static struct prudence_head head;
 
@@ -279,11 +280,8 @@ static int misplaced_barriers(void *unused)
 
 TEST(a_barrier_that_would_wait_for_itself, set_up)
 {
-    struct child_result result;
-
-    child_run(misplaced_barriers, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "prudence_barrier for domain 'default'"), 2);
+    expect_exit(42, misplaced_barriers(), "");
+    assert_int_equal(said("prudence_barrier for domain 'default'"), 2);
 }
 
 TEST(barrier_of_qsbr_goes_offline, set_up)
@@ -472,23 +470,18 @@ TEST(a_queueing_thread_keeps_pace, set_up)
     assert_child_again("keep-pace", NULL);
 }
 
-static bool no_memory(void)
-{
-    return true;
-}
-
 /* The thread cannot be started: a barrier runs the callbacks itself. */
 static int without_thread(void *unused)
 {
     static struct prudence_head heads[1000];
     unsigned before = threads_now();
 
-    os_memory_fails = no_memory;
+    memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < 1000; i++)
         prudence_call(&heads[i], count);
     if (prudence_barrier() || runs() != 1000 || threads_now() != before)
         return 1;
-    os_memory_fails = NULL;
+    memory_succeed();
     for (unsigned i = 0; i < 50 && threads_now() == before; i++) {
         prudence_call(&heads[i], count);
         pause_ms(1);
@@ -529,7 +522,7 @@ TEST(a_head_queued_twice_is_misuse, set_up)
     assert_true(child_said(&result, "is queued already"));
 }
 
-static int null_function(void *unused)
+static int null_function(void)
 {
     static struct prudence_head head;
 
@@ -539,11 +532,7 @@ static int null_function(void *unused)
 
 TEST(null_is_misuse, set_up)
 {
-    struct child_result result;
-
-    child_run(null_function, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "prudence_call: the function is NULL"));
+    expect_death(null_function(), "prudence_call: the function is NULL");
 }
 
 int main(int argc, char **argv)

@@ -209,35 +209,6 @@ TEST(beside_other_threads)
     fork_matrix(rows, sizeof rows / sizeof rows[0]);
 }
 
-/* ------------------------------------------------------------------------------ the idle helper */
-
-/* fork does not copy the helper; a child starts one. */
-static int child_with_background(void *unused)
-{
-    struct prudence_cache *large = prudence_cache_create("large", 4096, NULL);
-    static void *objects[4000];
-
-    for (unsigned round = 0; round < 20; round++) {
-        for (unsigned i = 0; i < 4000; i++)
-            objects[i] = prudence_cache_alloc(large);
-        prudence_cache_free_deferred_bulk(large, 4000, objects);
-    }
-    for (unsigned i = 0; i < 100 && threads_now() < 2; i++)
-        pause_ms(10);
-    if (threads_now() != 2)
-        return 2; /* the child lacks a helper */
-    return prudence_cache_destroy(large) ? 1 : 42;
-}
-
-TEST(the_idle_helper_starts_anew_in_the_child)
-{
-    prudence_option_set("background", "1");
-    assert_int_equal(child_with_background(NULL), 42); /* then it runs in this process */
-    for (unsigned i = 0; i < 10; i++)
-        assert_child(child_with_background, NULL);
-    prudence_option_set("background", "0");
-}
-
 /* ----------------------------------------------------------------- without the handlers of fork */
 
 static int allocate_only(void *unused)

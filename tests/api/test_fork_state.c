@@ -14,7 +14,6 @@
 
 #include <prudence/hash.h>
 #include <prudence/urcu-compat.h>
-#include <prudence/urcu-compat/urcu/flavor.h>
 
 #include "gp/user/domain.h"
 #include "process/fork.h"
@@ -23,57 +22,6 @@
 #include "slab/reclaim/limit.h"
 #include "tables/writers.h"
 #include "support/fork_matrix.h"
-
-/* ----------------------------------------------------------------------------- liburcu's tables */
-
-static unsigned stopped, went_on, made_anew;
-
-static void stop_tables(void *unused)
-{
-    stopped++;
-}
-
-static void go_on_with_tables(void *unused)
-{
-    went_on++;
-}
-
-static void make_tables_anew(void *unused)
-{
-    made_anew++;
-}
-
-static struct urcu_atfork handlers = {stop_tables, go_on_with_tables, make_tables_anew, NULL};
-
-static void register_tables(void)
-{
-    stopped = went_on = made_anew = 0;
-    prudence_urcu_atfork_register(&handlers);
-}
-
-static int tables_go_on(void)
-{
-    return stopped != 1 || made_anew != 1 || went_on != 0;
-}
-
-static void unregister_tables(void)
-{
-    assert_true(stopped == 1 && went_on == 1 && made_anew == 0);
-    prudence_urcu_atfork_unregister(&handlers);
-}
-
-static void register_tables_and_stop(void)
-{
-    register_tables();
-    prudence_urcu_before_fork(); /* once is enough */
-}
-
-static void go_on_and_unregister_tables(void)
-{
-    assert_true(stopped == 1 && went_on == 0);
-    prudence_urcu_after_fork_parent();
-    unregister_tables();
-}
 
 /* --------------------------------------------------------------- tables of the program (ADR 67) */
 
@@ -421,9 +369,6 @@ static void release(void)
 
 /* Each named after its part, before the comma. */
 static const struct fork_row rows[] = {
-    {"liburcu's tables", register_tables, .in_child = tables_go_on, .tear_down = unregister_tables},
-    {"liburcu's tables, stopped by the program", register_tables_and_stop, .in_child = tables_go_on,
-     .tear_down = go_on_and_unregister_tables},
     {"fork handlers", .other = register_handler, .in_child = registers},
     {"options", .busy = set_option, .in_child = sets_option},
     {"tables", make_table, .busy = update_table, .in_child = updates_go_on,
@@ -445,6 +390,7 @@ static const struct fork_row rows[] = {
 
 /* Parts that other rows or tests have. */
 static const char *const elsewhere[] = {
+    "liburcu's tables",  /* test_urcu_atfork.c */
     "short-term memory", /* shortterm/test_fork.c */
     "destructors",       /* test_fork_at_each_step.c */
     "pages",             /* the same */

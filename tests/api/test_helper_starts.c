@@ -77,70 +77,57 @@ static int expect_no_helper(unsigned made_before)
     return load_relaxed(&made) == made_before && threads_now() == 1 ? 42 : 5;
 }
 
-static int set_late(void *unused)
+static void set(const char *background)
 {
-    use_everything();
-    prudence_option_set("background", "1");
-    prudence_option_set("background", "1");
-    return expect_the_helper(0);
+    assert_int_equal(prudence_option_set("background", background), 0);
 }
 
 TEST(from_the_moment_at_which_it_is_set)
 {
-    assert_child(set_late, NULL);
+    expect_exit(42, (use_everything(), set("1"), set("1"), expect_the_helper(0)), "");
 }
 
-static int child_of_a_process_with_helper(void *unused)
+static int fork_with_helper(void)
 {
-    return expect_the_helper(1);
-}
-
-static int fork_with_helper(void *unused)
-{
-    prudence_option_set("background", "1");
+    set("1");
     for (unsigned i = 0; i < 10; i++)
-        assert_child(child_of_a_process_with_helper, NULL);
+        expect_exit(42, expect_the_helper(1), "");
     return expect_the_helper(0);
 }
 
 TEST(in_a_forked_child)
 {
-    assert_child(fork_with_helper, NULL);
+    expect_exit(42, fork_with_helper(), "");
 }
 
-static int child_without(void *unused)
+static int fork_after_switching_off(void)
 {
-    return expect_no_helper(1);
-}
-
-static int fork_after_switching_off(void *unused)
-{
-    prudence_option_set("background", "1");
-    prudence_option_set("background", "0");
-    assert_child(child_without, NULL);
+    set("1");
+    set("0");
+    expect_exit(42, expect_no_helper(1), "");
     return 42;
 }
 
 TEST(not_in_a_child_that_does_not_want_it)
 {
-    assert_child(fork_after_switching_off, NULL);
+    expect_exit(42, fork_after_switching_off(), "");
 }
 
 /* Work continues without the helper; setting the option again retries. */
-static int refused(void *unused)
+static int refused(void)
 {
     refuse = true;
     prudence_option_set("background", "1");
     if (expect_no_helper(1) != 42)
         return 6;
     refuse = false;
-    prudence_option_set("background", "1");
+    set("1");
     return expect_the_helper(1);
 }
 
 TEST(a_thread_may_be_refused)
 {
-    assert_child(refused, NULL);
+    expect_exit(42, refused(), "");
 }
 
 TEST(from_the_load_on)

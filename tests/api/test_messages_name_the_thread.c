@@ -67,22 +67,20 @@ static int overrun_by_option(void)
 
 TEST(the_first_overrun_names_the_reader)
 {
-    struct child_result result;
     char reader[128];
     const char *at;
 
-    child_again("overrun", "latent_limit=64K,wait_max=1ms,stall_trace=1", &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "latent_limit: "), 1);
-    assert_true(child_said(&result, "more than the limit of 64 KB"));
-    at = strstr(result.output, "\nreader ");
+    expect_again(42, "overrun", "latent_limit=64K,wait_max=1ms,stall_trace=1", "");
+    assert_int_equal(said("latent_limit: "), 1);
+    assert_true(said("more than the limit of 64 KB"));
+    at = strstr(last_child.output, "\nreader ");
     assert_non_null(at);
     snprintf(
         reader, sizeof reader,
         "thread 'stays-inside' (tid %d) is inside a read-side critical section of domain 'kept'",
         atoi(at + strlen("\nreader ")));
-    assert_true(child_said(&result, reader));
-    assert_true(child_said(&result, "it is now at:"));
+    assert_true(said(reader));
+    assert_true(said("it is now at:"));
 }
 
 /* Reports the thread that defers, without a trace. */
@@ -99,13 +97,10 @@ static int overrun_in_a_section(void)
 
 TEST(or_the_caller_itself)
 {
-    struct child_result result;
-
-    child_again("inside", "latent_limit=64K", &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "latent_limit: "), 1);
-    assert_true(child_said(&result, "is inside a read-side critical section of domain 'default'"));
-    assert_false(child_said(&result, "it is now at:"));
+    expect_again(42, "inside", "latent_limit=64K", "");
+    assert_int_equal(said("latent_limit: "), 1);
+    assert_true(said("is inside a read-side critical section of domain 'default'"));
+    assert_false(said("it is now at:"));
 }
 
 /* A thread that is online has no section that could be shorter. */
@@ -130,15 +125,10 @@ static int overrun_by_quiescent_states(void)
 
 TEST(quiescent_states_are_asked_for)
 {
-    struct child_result result;
-
-    child_again("online", "latent_limit=64K,wait_max=1ms", &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "thread 'stays-online' (tid "));
-    assert_true(
-        child_said(&result, ") has announced no quiescent state in domain 'reported', blocking"));
-    assert_true(child_said(&result, "should do so more often"));
-    assert_false(child_said(&result, "inside a read-side critical section"));
+    expect_again(42, "online", "latent_limit=64K,wait_max=1ms", "thread 'stays-online' (tid ",
+                 ") has announced no quiescent state in domain 'reported', blocking",
+                 "should do so more often");
+    assert_false(said("inside a read-side critical section"));
 }
 
 static uint64_t begun;
@@ -182,16 +172,11 @@ static int overrun_by_the_caller(void)
 
 TEST(readers_of_another_library_are_told_what_to_do)
 {
-    struct child_result result;
-
-    child_again("others", "latent_limit=64K,wait_max=1ms", &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "of domain 'others' is under way; its readers belong to"));
-    assert_true(child_said(&result, "should report quiescent states, or leave their sections"));
-    assert_false(child_said(&result, "this thread is one"));
-    child_again("caller", "latent_limit=64K", &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "but this thread is one"));
+    expect_again(42, "others", "latent_limit=64K,wait_max=1ms",
+                 "of domain 'others' is under way; its readers belong to",
+                 "should report quiescent states, or leave their sections");
+    assert_false(said("this thread is one"));
+    expect_again(42, "caller", "latent_limit=64K", "but this thread is one");
 }
 
 /* --------------------------------------------------------------------------------------- misuse */
@@ -267,22 +252,20 @@ TEST(misuse_names_thread_and_object)
         {free_deferred_what_is_nobodys, {"prudence_free_deferred:", "foreign pointer 0x"}},
         {free_to_another_cache, {"prudence_cache_free:", "cache 'one'", "'other'"}},
     };
-    struct child_result result;
 
     for (unsigned i = 0; i < sizeof misuses / sizeof *misuses; i++) {
-        child_run(misuse_in_a_thread, &misuses[i], &result);
-        assert_true(child_died(&result));
+        expect_death(misuse_in_a_thread(&misuses[i]), "");
         for (unsigned name = 0; name < 3 && misuses[i].names[name]; name++)
-            if (!child_said(&result, misuses[i].names[name]))
-                fail_msg("'%s' is not in: %s", misuses[i].names[name], result.output);
-        if (!child_said(&result, "[in thread 'culprit' (tid "))
-            fail_msg("no thread in: %s", result.output);
+            if (!said(misuses[i].names[name]))
+                fail_msg("'%s' is not in: %s", misuses[i].names[name], last_child.output);
+        if (!said("[in thread 'culprit' (tid "))
+            fail_msg("no thread in: %s", last_child.output);
     }
 }
 
 /* ---------------------------------------------------------------------------------- on one line */
 
-static int misuse_of_odd_names(void *ignored)
+static int misuse_of_odd_names(void)
 {
     struct prudence_cache *cache =
         prudence_cache_create("a\nprudence: all\033[2J\xc2\x9b\xc3\xa9", 64, NULL);
@@ -295,15 +278,12 @@ static int misuse_of_odd_names(void *ignored)
 /* A message ends where the library ends it, and contains no control character for a terminal. */
 TEST(a_message_is_one_line)
 {
-    struct child_result result;
-
-    child_run(misuse_of_odd_names, NULL, &result);
-    assert_true(child_died(&result));
-    assert_false(child_said(&result, "\nprudence: all"));
-    assert_true(child_said(&result, "in thread 'odd?c'"));
-    assert_false(child_said(&result, "\033"));
-    assert_false(child_said(&result, "\x9b"));
-    assert_true(child_said(&result, "\xc3\xa9"));
+    expect_death(misuse_of_odd_names(), "");
+    assert_false(said("\nprudence: all"));
+    assert_true(said("in thread 'odd?c'"));
+    assert_false(said("\033"));
+    assert_false(said("\x9b"));
+    assert_true(said("\xc3\xa9"));
 }
 
 int main(int argc, char **argv)

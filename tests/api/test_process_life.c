@@ -73,7 +73,7 @@ static void *leave_objects_outstanding(void *unused)
     return unused;
 }
 
-static int exit_outstanding(void *unused)
+static int exit_outstanding(void)
 {
     pthread_t thread;
 
@@ -101,7 +101,7 @@ static void at_exit_with_readers(void)
         abort();
 }
 
-static int exit_with_readers(void *unused)
+static int exit_with_readers(void)
 {
     pthread_t thread;
     sem_t inside;
@@ -141,32 +141,22 @@ TEST(a_constructor_may_use_the_library)
 
 TEST(exit_with_objects_outstanding)
 {
-    struct child_result result;
-
-    child_run(exit_outstanding, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_string_equal(result.output, "atexit;destructor;");
-    child_again("outstanding", "background=1", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_string_equal(result.output, "atexit;destructor;");
+    expect_exit(0, exit_outstanding(), "");
+    assert_string_equal(last_child.output, "atexit;destructor;");
+    expect_again(0, "outstanding", "background=1", "");
+    assert_string_equal(last_child.output, "atexit;destructor;");
 }
 
 TEST(exit_while_readers_stay)
 {
-    struct child_result result;
-
-    child_run(exit_with_readers, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_string_equal(result.output, "atexit;");
+    expect_exit(0, exit_with_readers(), "");
+    assert_string_equal(last_child.output, "atexit;");
 }
 
 TEST(exec_inside_a_section_with_objects_outstanding)
 {
-    struct child_result result;
-
-    child_again("exec", "background=1", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_string_equal(result.output, "atexit;destructor;");
+    expect_again(0, "exec", "background=1", "");
+    assert_string_equal(last_child.output, "atexit;destructor;");
 }
 
 /* ---------------------------------------------------------------------------------- threads */
@@ -219,6 +209,6 @@ TEST(threads_that_exit_leave_nothing_stranded)
 int main(int argc, char **argv)
 {
     if (argc > 1)
-        return strcmp(argv[1], "exec") == 0 ? exec_inside() : exit_outstanding(NULL);
+        return strcmp(argv[1], "exec") == 0 ? exec_inside() : exit_outstanding();
     return suite_run(NULL, NULL);
 }

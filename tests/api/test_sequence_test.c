@@ -86,7 +86,7 @@ static void count_child(int number)
 }
 
 /* The helper sends no SIGCHLD, is no thread, and is gone afterwards. */
-static void ask_and_look(void *unused)
+static void ask_and_look(void)
 {
     bool alone = os_is_single_threaded();
 
@@ -103,14 +103,10 @@ static void ask_and_look(void *unused)
 
 TEST(the_test_leaves_nothing_behind)
 {
-    char output[4096];
-
     if (!machine_has_sequences())
         skip();
-    expect_life(ask_and_look, NULL, output, sizeof output);
-    expect_text(output, "children told: 0");
-    expect_text(output, "thread: alone as before");
-    expect_text(output, "namespace: as before");
+    expect_survival(ask_and_look(), "children told: 0", "thread: alone as before",
+                    "namespace: as before");
 }
 
 TEST(kernels_that_are_asked)
@@ -168,29 +164,22 @@ static void start_with_a_verdict(void *argument)
 
 TEST(a_failed_test_means_locks)
 {
-    static const char message[] = "does not restart preempted sequences";
-    char output[4096], *said;
-
     if (!machine_has_sequences())
         skip();
     verdict = SEQUENCES_GO_ON;
-    expect_life(start_with_a_verdict, &verdict, output, sizeof output);
-    expect_text(output, "percpu=lock reason=the kernel does not restart sequences.");
-    expect_text(output, "per-CPU caches: locks instead of restartable sequences (the kernel");
-    said = strstr(output, message);
-    assert_non_null(said);
-    assert_null(strstr(said + 1, message));
+    expect_survival(start_with_a_verdict(&verdict),
+                    "percpu=lock reason=the kernel does not restart sequences.",
+                    "per-CPU caches: locks instead of restartable sequences (the kernel");
+    assert_int_equal(said("does not restart preempted sequences"), 1);
 }
 
 TEST(no_verdict_means_locks)
 {
-    char output[4096];
-
     if (!machine_has_sequences())
         skip();
     verdict = SEQUENCES_UNKNOWN;
-    expect_life(start_with_a_verdict, &verdict, output, sizeof output);
-    expect_text(output, "percpu=lock reason=the kernel could not be tested.");
+    expect_survival(start_with_a_verdict(&verdict),
+                    "percpu=lock reason=the kernel could not be tested.");
 }
 
 TEST(the_reason_is_told)

@@ -101,7 +101,7 @@ static void stop_when_told(void *priv)
     stop(priv);
 }
 
-static int fork_before_it_stops(void *unused)
+static int fork_before_it_stops(void)
 {
     static struct urcu_atfork slow = {stop_when_told, go_on, start_in_child, &tables};
     pid_t child;
@@ -124,12 +124,9 @@ static int fork_before_it_stops(void *unused)
 /* The worker goes on when it has stopped at last. */
 TEST(a_fork_waits_for_no_longer_than_wait_max)
 {
-    struct child_result result;
-
     tables = (struct tables){0};
-    child_run(fork_before_it_stops, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "did not stop within wait_max"), 1);
+    expect_exit(42, fork_before_it_stops(), "");
+    assert_int_equal(said("did not stop within wait_max"), 1);
 }
 
 /* However loaded the machine is. */

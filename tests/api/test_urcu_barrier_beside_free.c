@@ -283,7 +283,7 @@ static void free_own_worker(struct rcu_head *head)
     ran++;
 }
 
-static int refused(void *unused)
+static int refused(void)
 {
     static struct rcu_head head;
 
@@ -309,15 +309,12 @@ static int refused(void *unused)
 /* First, because it forks. */
 TEST_FIRST(what_would_wait_for_itself_is_refused)
 {
-    struct child_result result;
-
     ran = 0;
-    child_run(refused, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "in a callback: the thread would wait for itself"), 4);
-    assert_int_equal(child_count(&result, "inside a read-side critical section"), 5);
-    assert_int_equal(child_count(&result, "call_rcu_data_free for domain 'default'"), 2);
-    assert_int_equal(child_count(&result, "rcu_barrier for domain 'urcu-qsbr'"), 1);
+    expect_exit(42, refused(), "");
+    assert_int_equal(said("in a callback: the thread would wait for itself"), 4);
+    assert_int_equal(said("inside a read-side critical section"), 5);
+    assert_int_equal(said("call_rcu_data_free for domain 'default'"), 2);
+    assert_int_equal(said("rcu_barrier for domain 'urcu-qsbr'"), 1);
 }
 
 /* An alarm instead of a hang. */

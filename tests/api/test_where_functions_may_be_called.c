@@ -75,31 +75,15 @@ static const char *const place_names[PLACES] = {"a lazy destructor",
  *   B  returns EBUSY
  *   R  reports the place, and does nothing (functions without a result)
  *   A  reports the place and aborts (such a function cannot say that it did not wait) */
-#define EVERYWHERE ".........."
-#define NOT_IN_FORK                                                                                \
-    "....."                                                                                        \
-    "....B"
-#define WAITS_FOR_CODE                                                                             \
-    "EEE.."                                                                                        \
-    "EEEEB"
-#define FOR_CALLBACKS                                                                              \
-    "EEEE."                                                                                        \
-    "EEEEB"
-#define URCU_CALLBACKS                                                                             \
-    "RRRR."                                                                                        \
-    "R...R"
-#define FOR_READERS                                                                                \
-    "....."                                                                                        \
-    "EE..B"
-#define SYNCHRONIZES                                                                               \
-    "....."                                                                                        \
-    "EE..."
-#define OR_ABORTS                                                                                  \
-    "....."                                                                                        \
-    "AA..."
-#define URCU_READERS                                                                               \
-    "....."                                                                                        \
-    "A...."
+#define EVERYWHERE     ".........."
+#define NOT_IN_FORK    ".........B"
+#define WAITS_FOR_CODE "EEE..EEEEB"
+#define FOR_CALLBACKS  "EEEE.EEEEB"
+#define URCU_CALLBACKS "RRRR.R...R"
+#define FOR_READERS    ".....EE..B"
+#define SYNCHRONIZES   ".....EE..."
+#define OR_ABORTS      ".....AA..."
+#define URCU_READERS   ".....A...."
 
 /* ------------------------------------------------------------------------------- what is there */
 

@@ -40,9 +40,9 @@ static NOINLINE void frees_again(void)
 }
 
 /* Returns whether the function contains an address listed under `title`. */
-static bool is_under(const char *output, const char *title, void (*function)(void))
+static bool is_under(const char *title, void (*function)(void))
 {
-    const char *line = strstr(output, title);
+    const char *line = strstr(last_child.output, title);
 
     while (line && (line = strchr(line, '\n')) && strncmp(line + 1, "prudence:     #", 15) == 0) {
         uintptr_t address = strtoul(strchr(line + 15, ' '), NULL, 16);
@@ -54,10 +54,11 @@ static bool is_under(const char *output, const char *title, void (*function)(voi
     return false;
 }
 
-static void expect_under(const char *output, const char *title, void (*function)(void))
+static void expect_under(const char *title, void (*function)(void))
 {
-    if (!is_under(output, title, function))
-        fail_msg("expected %p under '%s', got: %s", (void *)(uintptr_t)function, title, output);
+    if (!is_under(title, function))
+        fail_msg("expected %p under '%s', got: %s", (void *)(uintptr_t)function, title,
+                 last_child.output);
 }
 
 static void a_grace_period(void)
@@ -69,16 +70,16 @@ static void a_grace_period(void)
     prudence_cache_shrink(cache);
 }
 
-static void act(void *how)
+static void act(const char *how)
 {
-    for (const char *step = how; *step; step++) {
-        if (*step == 'a')
+    for (; *how; how++) {
+        if (*how == 'a')
             allocates();
-        else if (*step == 'f')
+        else if (*how == 'f')
             frees();
-        else if (*step == 'd')
+        else if (*how == 'd')
             defers();
-        else if (*step == 'g')
+        else if (*how == 'g')
             a_grace_period();
     }
     frees_again();
@@ -86,35 +87,26 @@ static void act(void *how)
 
 TEST(of_a_double_free)
 {
-    char output[16384];
-
-    expect_signal(SIGABRT, act, "af", output, sizeof output);
-    expect_text(output, "prudence_free: ");
-    expect_under(output, "called by:", frees_again);
-    expect_under(output, "allocated by:", allocates);
-    expect_under(output, "freed by:", frees);
-    expect_text(output, "guard_test_check_traces+0x"); /* module and offset, for addr2line */
+    /* module and offset, for addr2line */
+    expect_death(act("af"), "prudence_free: ", "guard_test_check_traces+0x");
+    expect_under("called by:", frees_again);
+    expect_under("allocated by:", allocates);
+    expect_under("freed by:", frees);
 }
 
 TEST(of_a_deferred_object)
 {
-    char output[16384];
-
-    expect_signal(SIGABRT, act, "ad", output, sizeof output);
-    expect_text(output, "is already deferred and not yet safe");
-    expect_under(output, "allocated by:", allocates);
-    expect_under(output, "deferred by:", defers);
+    expect_death(act("ad"), "is already deferred and not yet safe");
+    expect_under("allocated by:", allocates);
+    expect_under("deferred by:", defers);
 }
 
 TEST(of_an_object_deferred_long_ago)
 {
-    void *neighbour;
-    char output[16384];
+    void *neighbour = prudence_cache_alloc(cache); /* keeps the slab */
 
-    neighbour = prudence_cache_alloc(cache); /* keeps the slab */
-    expect_signal(SIGABRT, act, "adg", output, sizeof output);
-    expect_text(output, "is already free");
-    expect_under(output, "deferred, and safe now, by:", defers);
+    expect_death(act("adg"), "is already free");
+    expect_under("deferred, and safe now, by:", defers);
     prudence_cache_free(cache, neighbour);
 }
 
@@ -124,7 +116,7 @@ static void *thread_frees(void *ignored)
     return ignored;
 }
 
-static void other_thread_first(void *ignored)
+static void other_thread_first(void)
 {
     pthread_t thread;
 
@@ -136,14 +128,12 @@ static void other_thread_first(void *ignored)
 
 TEST(of_another_thread)
 {
-    char output[16384];
-
-    expect_signal(SIGABRT, other_thread_first, NULL, output, sizeof output);
-    expect_under(output, "called by:", frees_again);
-    expect_under(output, "freed by:", frees);
+    expect_death(other_thread_first(), "");
+    expect_under("called by:", frees_again);
+    expect_under("freed by:", frees);
 }
 
-static void in_bulk(void *ignored)
+static void in_bulk(void)
 {
     void *objects[2];
 
@@ -154,10 +144,7 @@ static void in_bulk(void *ignored)
 
 TEST(of_large_blocks_and_bulk)
 {
-    char output[16384];
-
-    expect_signal(SIGABRT, in_bulk, NULL, output, sizeof output);
-    expect_text(output, "deferred by:");
+    expect_death(in_bulk(), "deferred by:");
 }
 
 TEST(same_place_one_trace)
@@ -174,7 +161,7 @@ TEST(same_place_one_trace)
     assert_int_not_equal(stack_depot_here(), number); /* another line */
 }
 
-static void cannot_be_had(void *ignored)
+static void cannot_be_had(void)
 {
     memory_fail(0, UINT32_MAX);
     if (stack_depot_here())
@@ -192,12 +179,8 @@ static void cannot_be_had(void *ignored)
  * child, whose depot is new. First, because a child inherits the depot. */
 TEST_FIRST(unknown_ones)
 {
-    char output[16384];
-
-    expect_signal(SIGABRT, cannot_be_had, NULL, output, sizeof output);
-    expect_text(output, "is already free");
-    expect_text(output, "allocated by:\nprudence:     (unknown)");
-    expect_text(output, "freed by:\nprudence:     (unknown)");
+    expect_death(cannot_be_had(), "is already free", "allocated by:\nprudence:     (unknown)",
+                 "freed by:\nprudence:     (unknown)");
 }
 
 static NOINLINE unsigned deep(unsigned depth, uint64_t way)
@@ -217,7 +200,7 @@ static NOINLINE unsigned deep(unsigned depth, uint64_t way)
     return known;
 }
 
-static void fill_it(void *ignored)
+static void fill_it(void)
 {
     uint64_t way = 0;
 
@@ -240,9 +223,7 @@ static int check_on(void **state)
 
 TEST(a_full_stack_depot)
 {
-    char output[4096];
-
-    expect_life(fill_it, NULL, output, sizeof output);
+    expect_survival(fill_it(), "");
 }
 
 SUITE_BETWEEN(check_on, NULL, pin_thread())

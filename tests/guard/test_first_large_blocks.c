@@ -50,33 +50,14 @@ static bool has_margins(const void *block)
 
 /* ---------------------------------------------------------------------------------- reports */
 
-static void before(void *unused)
+static void after_its_free(char *block)
 {
-    large()[-1] = 1;
-}
-
-static void a_page_before(void *unused)
-{
-    large()[-(ptrdiff_t)os_page_size] = 1;
-}
-
-static void behind(void *unused)
-{
-    char *block = large();
-
-    block[LARGE] = 1;
-}
-
-static void after_its_free(void *unused)
-{
-    char *block = large();
-
     prudence_free(block);
     block[LARGE - 1] = 1;
 }
 
 /* Frees a block without margins, which was not among the first blocks made. */
-static void after_the_first_free(void *unused)
+static void after_the_first_free(void)
 {
     char *block = NULL;
 
@@ -87,7 +68,7 @@ static void after_the_first_free(void *unused)
     block[0] = 1;
 }
 
-static void after_its_move(void *unused)
+static void after_its_move(void)
 {
     char *block = large(), *next = large();
 
@@ -96,7 +77,7 @@ static void after_its_move(void *unused)
     block[0] = 1;
 }
 
-static void after_its_grace_period(void *unused)
+static void after_its_grace_period(void)
 {
     char *block = large();
 
@@ -112,25 +93,23 @@ static void after_its_grace_period(void *unused)
 
 TEST(accesses_fault)
 {
-    static void (*const faults[])(void *) = {
-        before,         a_page_before,         behind, after_its_free, after_the_first_free,
-        after_its_move, after_its_grace_period};
-    char output[4096];
-
-    for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        expect_signal(SIGSEGV, faults[i], NULL, output, sizeof output);
+    expect_fault(large()[-1] = 1, "");
+    expect_fault(large()[-(ptrdiff_t)os_page_size] = 1, "");
+    expect_fault(large()[LARGE] = 1, "");
+    expect_fault(after_its_free(large()), "");
+    expect_fault(after_the_first_free(), "");
+    expect_fault(after_its_move(), "");
+    expect_fault(after_its_grace_period(), "");
 }
 
-static void free_twice(void *unused)
+static void free_twice(char *block)
 {
-    char *block = large();
-
     prudence_free(block);
     prudence_free(block);
 }
 
 /* The block's addresses must not be reused. */
-static void free_twice_around_others(void *unused)
+static void free_twice_around_others(void)
 {
     char *block = large();
 
@@ -140,18 +119,13 @@ static void free_twice_around_others(void *unused)
     prudence_free(block);
 }
 
-static void free_behind(void *unused)
-{
-    prudence_free(large() + LARGE);
-}
-
 TEST(wrong_frees_are_reported)
 {
     const char *freed = "it lies in a large block of 135168 bytes at 0x";
 
-    expect_death(free_twice, NULL, "prudence_free: foreign pointer", freed, "that was freed");
-    expect_death(free_twice_around_others, NULL, freed, "that was freed", NULL);
-    expect_death(free_behind, NULL, "135168 bytes after its start", NULL, NULL);
+    expect_death(free_twice(large()), "prudence_free: foreign pointer", freed, "that was freed");
+    expect_death(free_twice_around_others(), freed, "that was freed");
+    expect_death(prudence_free(large() + LARGE), "135168 bytes after its start");
 }
 
 /* -------------------------------------------------------------------------------- the first
@@ -284,13 +258,6 @@ static void a_grown_block_has_no_margins(void *unused)
 /* --------------------------------------------------------------------------- refusals of the
  * system */
 
-static unsigned calls_before;
-
-static bool fails_once(void)
-{
-    return calls_before-- == 0;
-}
-
 /* Each call fails in turn. The block keeps its contents, moved or not, and the statistics stay
  * right. */
 static void margins_that_cannot_be_dropped(void *unused)
@@ -301,10 +268,9 @@ static void margins_that_cannot_be_dropped(void *unused)
         char *block = large(), *grown;
 
         assert_true(has_margins(block));
-        calls_before = i;
-        os_memory_fails = fails_once;
+        memory_fail(i, 1);
         grown = prudence_realloc(block, 2 * LARGE);
-        os_memory_fails = NULL;
+        memory_succeed();
         if (!grown)
             grown = block;
         for (size_t at = 0; at < LARGE; at++)
@@ -330,19 +296,14 @@ static void under_a_limit(void *unused)
     prudence_free(large());
 }
 
-static bool fails(void)
-{
-    return true;
-}
-
 static void pages_that_cannot_be_closed(void *unused)
 {
     uint64_t at_first = used();
     char *block = large(), *again;
 
-    os_memory_fails = fails;
+    memory_fail(0, UINT32_MAX);
     prudence_free(block);
-    os_memory_fails = NULL;
+    memory_succeed();
     assert_int_equal(used(), at_first);
     again = large();
     assert_false(has_margins(again)); /* closing is not tried again */
@@ -365,12 +326,10 @@ static void locked_memory(void *future)
 
 TEST(memory_may_be_locked)
 {
-    char output[4096];
-
     if (!memory_is_lockable(64 << 20))
         skip();
-    expect_life(locked_memory, "from the beginning", output, sizeof output);
-    expect_life(locked_memory, NULL, output, sizeof output);
+    expect_survival(locked_memory("from the beginning"), "");
+    expect_survival(locked_memory(NULL), "");
 }
 
 /* All resting memory is free again and usable. */
@@ -431,10 +390,9 @@ TEST(others)
         freed_blocks_are_zeroed,
         a_child_goes_on,
     };
-    char output[4096];
 
     for (unsigned i = 0; i < sizeof acts / sizeof acts[0]; i++)
-        expect_life(acts[i], NULL, output, sizeof output);
+        expect_survival(acts[i](NULL), "");
 }
 
 int main(void)

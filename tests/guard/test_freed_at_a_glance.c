@@ -12,14 +12,14 @@
 static struct prudence_cache *cache;
 static void *object, *other;
 
-static void free_twice(void *unused)
+static void free_twice(void)
 {
     prudence_cache_free(cache, object);
     prudence_cache_free(cache, object);
     os_report("not at the call");
 }
 
-static void free_twice_without_sequences(void *unused)
+static void free_twice_without_sequences(void)
 {
     struct prudence_cache *slow;
 
@@ -31,7 +31,7 @@ static void free_twice_without_sequences(void *unused)
 }
 
 /* Nothing is flushed for an object that is already on the full stack. */
-static void free_twice_on_a_full_stack(void *unused)
+static void free_twice_on_a_full_stack(void)
 {
     struct prudence_cache *small = fixed_cache(64, 8, manual_domain());
     void *objects[16];
@@ -44,21 +44,7 @@ static void free_twice_on_a_full_stack(void *unused)
     }
 }
 
-static void ask_size(void *unused)
-{
-    object = prudence_malloc(100);
-    prudence_free(object);
-    prudence_usable_size(object);
-}
-
-static void reallocate(void *unused)
-{
-    object = prudence_malloc(100);
-    prudence_free(object);
-    object = prudence_realloc(object, 101);
-}
-
-static void first_is_freed_again(void *unused)
+static void first_is_freed_again(void)
 {
     prudence_cache_free(cache, object);
     prudence_cache_free(cache, other);
@@ -73,27 +59,25 @@ TEST(it_is_reported_at_the_call)
     cache = fixed_cache(100, 16, manual_domain());
     allocate_all(cache, others, 4);
     object = prudence_cache_alloc(cache);
-    expect_death(free_twice, NULL, "free: double free", "already free", "check=1");
-    expect_death(free_twice_without_sequences, NULL, "double free", "already free", "");
-    expect_death(free_twice_on_a_full_stack, NULL, "double free", "already free", "");
+    expect_death(free_twice(), "free: double free", "already free", "check=1");
+    expect_death(free_twice_without_sequences(), "double free", "already free");
+    expect_death(free_twice_on_a_full_stack(), "double free", "already free");
+    prudence_cache_free(cache, object);
     if (os_percpu_rseq) {
-        expect_death(ask_size, NULL, "prudence_usable_size", "already free", "");
-        expect_death(reallocate, NULL, "prudence_realloc", "already free", "");
+        expect_death(prudence_usable_size(object), "prudence_usable_size", "already free");
+        expect_death(discard(prudence_realloc(object, 101)), "prudence_realloc", "already free");
     }
     free_all(cache, others, 4);
-    prudence_cache_free(cache, object);
     destroy_empty(cache);
 }
 
 TEST(a_child_does_not_look_when_it_ends)
 {
-    char output[512];
-
     cache = fixed_cache(100, 16, manual_domain());
     object = prudence_cache_alloc(cache);
     other = prudence_cache_alloc(cache);
-    expect_life(first_is_freed_again, NULL, output, sizeof output);
-    assert_string_equal(output, "");
+    expect_survival(first_is_freed_again(), "");
+    assert_string_equal(last_child.output, "");
     prudence_cache_free(cache, object);
     prudence_cache_free(cache, other);
     destroy_empty(cache);

@@ -115,7 +115,7 @@ TEST(large_blocks)
     prudence_free(small);
 }
 
-static void write_after_free(void *deferred)
+static void write_after_free(bool deferred)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     char *object = filled(cache);
@@ -135,18 +135,14 @@ static void write_after_free(void *deferred)
         (void)!prudence_cache_alloc(cache);
 }
 
-static void turn_check_on(void *deferred)
-{
-    assert_int_equal(prudence_option_set("check", "1"), 0);
-    write_after_free(deferred);
-}
-
 /* First, before there are caches. */
 TEST_FIRST(found_by_check)
 {
-    expect_death(turn_check_on, NULL, "write after free: byte 99 of ", "of cache 'test'",
+    expect_death((prudence_option_set("check", "1"), write_after_free(false)),
+                 "write after free: byte 99 of ", "of cache 'test'",
                  "its memory was last freed by:");
-    expect_death(turn_check_on, "deferred", "write after free: byte 99 of ", "of cache 'test'",
+    expect_death((prudence_option_set("check", "1"), write_after_free(true)),
+                 "write after free: byte 99 of ", "of cache 'test'",
                  "its memory was last deferred by:");
 }
 

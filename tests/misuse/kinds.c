@@ -43,8 +43,6 @@ static void allocate_all(struct subject *subject, size_t count)
 /* Chooses the pointer, the object in the middle of the live ones. */
 static void choose(struct subject *subject)
 {
-    if (!subject->count)
-        allocate_all(subject, OBJECTS);
     subject->pointer = subject->objects[subject->count / 2];
     subject->objects[subject->count / 2] = NULL;
 }
@@ -71,118 +69,28 @@ static void empty_caches(const struct subject *subject)
         prudence_trim();
 }
 
-/* ---------------------------------------------------------------------------------------- freed */
-
-static void freed(struct subject *subject)
+void make_pointer(struct subject *subject, const struct kind *kind)
 {
+    allocate_all(subject, kind->then & MANY && subject->size <= 512 ? OBJECTS_MAX : OBJECTS);
     choose(subject);
-    give(subject, subject->pointer);
+    if (kind->then & READ)
+        reader_enters(subject);
+    if (kind->make)
+        kind->make(subject);
+    else if (kind->where == HERE)
+        kind->end(subject, subject->pointer);
+    else
+        end_in_thread(subject, kind->end, kind->where != OTHER_CPU, kind->where != ENDED_THREAD);
+    end_others(subject, kind->others == ALL_BUT_10 ? subject->count - 10 : kind->others, kind->end);
+    if (kind->then & SYNCHRONIZE)
+        synchronize(subject);
+    if (kind->then & EMPTY)
+        empty_caches(subject);
+    if (kind->then & TRIM)
+        prudence_trim();
 }
 
-static void freed_then_one(struct subject *subject)
-{
-    freed(subject);
-    end_others(subject, 1, give);
-}
-
-static void freed_then_100(struct subject *subject)
-{
-    freed(subject);
-    end_others(subject, 100, give);
-}
-
-/* Other objects of the slab are live, so the slab stays. */
-static void freed_in_slab(struct subject *subject)
-{
-    freed(subject);
-    empty_caches(subject);
-}
-
-/* Leaves only the last objects live, which lie in other slabs. */
-static void freed_slab_gone(struct subject *subject)
-{
-    allocate_all(subject, subject->size <= 512 ? OBJECTS_MAX : OBJECTS);
-    choose(subject);
-    end_others(subject, subject->count - 10, give);
-    give(subject, subject->pointer);
-    empty_caches(subject);
-    prudence_trim();
-}
-
-static void freed_by_thread(struct subject *subject)
-{
-    choose(subject);
-    end_in_thread(subject, give, true, true);
-}
-
-static void freed_by_ended_thread(struct subject *subject)
-{
-    choose(subject);
-    end_in_thread(subject, give, true, false);
-}
-
-static void freed_on_other_cpu(struct subject *subject)
-{
-    choose(subject);
-    stay_on_cpu(false);
-    give(subject, subject->pointer);
-    stay_on_cpu(true);
-}
-
-/* ------------------------------------------------------------------------------------- deferred */
-
-static void deferred(struct subject *subject)
-{
-    choose(subject);
-    defer(subject, subject->pointer);
-}
-
-static void deferred_then_one(struct subject *subject)
-{
-    deferred(subject);
-    end_others(subject, 1, defer);
-}
-
-/* Defers 200 more, so that the batch of the pointer is closed. */
-static void deferred_then_200(struct subject *subject)
-{
-    deferred(subject);
-    end_others(subject, 200, defer);
-}
-
-static void deferred_on_other_cpu(struct subject *subject)
-{
-    choose(subject);
-    end_in_thread(subject, defer, false, true);
-}
-
-static void deferred_synchronized(struct subject *subject)
-{
-    deferred(subject);
-    synchronize(subject);
-}
-
-static void deferred_trimmed(struct subject *subject)
-{
-    deferred_synchronized(subject);
-    empty_caches(subject);
-    prudence_trim();
-}
-
-static void deferred_with_reader(struct subject *subject)
-{
-    reader_enters(subject);
-    deferred(subject);
-}
-
-/* A reader keeps the ring full. The oldest objects in the ring are the first to go to their latent
- * slabs. */
-static void deferred_in_latent_slab(struct subject *subject)
-{
-    allocate_all(subject, subject->size <= 512 ? OBJECTS_MAX : OBJECTS);
-    deferred_with_reader(subject);
-    end_others(subject, subject->count - 10, defer);
-}
+/* --------------------------------------------------------------------------------- other misuse */
 
 /* The call replaces the object and defers it. A reader is inside, so the call must return another
  * object. Without a cache, a reallocation moves and frees the object. */
@@ -190,7 +98,6 @@ static void replaced(struct subject *subject)
 {
     void *other;
 
-    choose(subject);
     reader_enters(subject);
     other = subject->by_cache ? prudence_cache_replace(subject->cache, subject->pointer)
                               : prudence_realloc(subject->pointer, 2 * subject->size);
@@ -204,7 +111,6 @@ static void replaced(struct subject *subject)
 /* Gives the object a date that would free it later. */
 static void dated(struct subject *subject)
 {
-    choose(subject);
     require(scm_refresh(subject->pointer, 1) == 0, "a date");
 }
 
@@ -212,7 +118,6 @@ static void dated(struct subject *subject)
  * also notices a size that is too small. */
 static void of_other_cache(struct subject *subject)
 {
-    choose(subject);
     subject->claimed = subject->by_cache ? 2 * subject->size : subject->size / 4;
     if (subject->by_cache && subject->takes_cache)
         subject->pointer =
@@ -224,7 +129,6 @@ static void of_destroyed_cache(struct subject *subject)
 {
     struct prudence_cache *gone = prudence_cache_create("destroyed", subject->size, NULL);
 
-    choose(subject);
     subject->pointer = prudence_cache_alloc(gone);
     prudence_cache_free(gone, subject->pointer);
     require(prudence_cache_destroy(gone) == 0, "a destroyed cache");
@@ -236,25 +140,21 @@ static void of_destroyed_cache(struct subject *subject)
 
 static void interior(struct subject *subject)
 {
-    choose(subject);
     subject->pointer = (char *)subject->pointer + 16;
 }
 
 static void misaligned(struct subject *subject)
 {
-    choose(subject);
     subject->pointer = (char *)subject->pointer + 1;
 }
 
 static void foreign(struct subject *subject)
 {
-    choose(subject);
     subject->pointer = malloc(subject->size);
 }
 
 static void on_stack(struct subject *subject)
 {
-    choose(subject);
     subject->pointer = subject->on_stack;
 }
 
@@ -262,37 +162,42 @@ static void is_static(struct subject *subject)
 {
     static _Alignas(16) char bytes[64];
 
-    choose(subject);
     subject->pointer = bytes;
 }
 
 const struct kind kinds[] = {
-    {"freed", KIND_DEAD, freed, "is already free"},
-    {"freed, then another", KIND_DEAD, freed_then_one, "is already free"},
-    {"freed, then 100 others", KIND_DEAD, freed_then_100, "is already free"},
-    {"freed, in its slab", KIND_DEAD, freed_in_slab, "is already free"},
-    {"freed, its slab gone", KIND_DEAD, freed_slab_gone, "0x"},
-    {"freed by a thread that lives", KIND_DEAD, freed_by_thread, "is already free"},
-    {"freed by a thread that ended", KIND_DEAD, freed_by_ended_thread, "is already free"},
-    {"freed on another CPU", KIND_DEAD | KIND_OTHER_CPU, freed_on_other_cpu, "is already free"},
-    {"deferred", KIND_DEAD, deferred, "is already"},
-    {"deferred, then another", KIND_DEAD, deferred_then_one, "is already"},
-    {"deferred, then 200 others", KIND_DEAD, deferred_then_200, "is already"},
-    {"deferred on another CPU", KIND_DEAD | KIND_OTHER_CPU, deferred_on_other_cpu, "is already"},
-    {"deferred, synchronized", KIND_DEAD, deferred_synchronized, "is already"},
-    {"deferred, synchronized, trimmed", KIND_DEAD, deferred_trimmed, "is already free"},
-    {"deferred, a reader inside", KIND_DEAD, deferred_with_reader,
-     "is already deferred and not yet safe"},
-    {"deferred, in its latent slab", KIND_DEAD, deferred_in_latent_slab,
-     "is already deferred and not yet safe"},
-    {"replaced", KIND_DEAD, replaced, "is already"},
-    {"has a date", KIND_DATED, dated, "is short-term memory: 1 expiration date"},
-    {"of another cache or size", KIND_OTHER, of_other_cache, "0x"},
-    {"of a destroyed cache", 0, of_destroyed_cache, "0x"},
-    {"interior", 0, interior, "16 bytes after its start"},
-    {"misaligned", 0, misaligned, " 1 bytes after its start"},
-    {"foreign", 0, foreign, "foreign pointer"},
-    {"on the stack", 0, on_stack, "foreign pointer"},
-    {"static", 0, is_static, "foreign pointer"},
+    {"freed", DEAD, give, .report = "is already free"},
+    {"freed, then another", DEAD, give, .others = 1, .report = "is already free"},
+    {"freed, then 100 others", DEAD, give, .others = 100, .report = "is already free"},
+    /* other objects of the slab are live, so the slab stays */
+    {"freed, in its slab", DEAD, give, .then = EMPTY, .report = "is already free"},
+    /* only the last objects are live, which lie in other slabs */
+    {"freed, its slab gone", DEAD, give, .others = ALL_BUT_10, .then = MANY | EMPTY | TRIM,
+     .report = "0x"},
+    {"freed by a thread that lives", DEAD, give, THREAD, .report = "is already free"},
+    {"freed by a thread that ended", DEAD, give, ENDED_THREAD, .report = "is already free"},
+    {"freed on another CPU", DEAD, give, OTHER_CPU, .report = "is already free"},
+    {"deferred", DEAD, defer, .report = "is already"},
+    {"deferred, then another", DEAD, defer, .others = 1, .report = "is already"},
+    /* the batch of the pointer is closed */
+    {"deferred, then 200 others", DEAD, defer, .others = 200, .report = "is already"},
+    {"deferred on another CPU", DEAD, defer, OTHER_CPU, .report = "is already"},
+    {"deferred, synchronized", DEAD, defer, .then = SYNCHRONIZE, .report = "is already"},
+    {"deferred, synchronized, trimmed", DEAD, defer, .then = SYNCHRONIZE | EMPTY | TRIM,
+     .report = "is already free"},
+    {"deferred, a reader inside", DEAD, defer, .then = READ,
+     .report = "is already deferred and not yet safe"},
+    /* the reader keeps the ring full, and its oldest objects are the first to go to latent slabs */
+    {"deferred, in its latent slab", DEAD, defer, .others = ALL_BUT_10, .then = MANY | READ,
+     .report = "is already deferred and not yet safe"},
+    {"replaced", DEAD, .make = replaced, .report = "is already"},
+    {"has a date", DATED, .make = dated, .report = "is short-term memory: 1 expiration date"},
+    {"of another cache or size", OTHER, .make = of_other_cache, .report = "0x"},
+    {"of a destroyed cache", NO_OBJECT, .make = of_destroyed_cache, .report = "0x"},
+    {"interior", NO_OBJECT, .make = interior, .report = "16 bytes after its start"},
+    {"misaligned", NO_OBJECT, .make = misaligned, .report = " 1 bytes after its start"},
+    {"foreign", NO_OBJECT, .make = foreign, .report = "foreign pointer"},
+    {"on the stack", NO_OBJECT, .make = on_stack, .report = "foreign pointer"},
+    {"static", NO_OBJECT, .make = is_static, .report = "foreign pointer"},
 };
 const size_t kind_count = sizeof kinds / sizeof kinds[0];

@@ -12,6 +12,7 @@
 #include <prudence/prudence.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define OBJECTS     300  /* number of objects in most cells */
 #define OBJECTS_MAX 4096 /* number in cells that fill a ring of small objects */
@@ -48,19 +49,30 @@ struct operation {
     void (*finish)(struct subject *subject); /* a later part of the operation, or NULL */
 };
 
-enum kind_flags {
-    KIND_DEAD = 1 << 0,      /* a freed or deferred object */
-    KIND_OTHER = 1 << 1,     /* a live object of another cache or size */
-    KIND_DATED = 1 << 2,     /* a live object that has a date */
-    KIND_OTHER_CPU = 1 << 3, /* needs a second CPU */
-};
-
+/* A pointer, and what has happened to its object. */
 struct kind {
     const char *name;
-    unsigned flags;
-    void (*make)(struct subject *subject); /* sets the subject's pointer */
+    enum {
+        NO_OBJECT,
+        DEAD,  /* a freed or deferred object */
+        OTHER, /* a live object of another cache or size */
+        DATED, /* a live object that has a date */
+    } state;
+    void (*end)(const struct subject *subject, void *object); /* frees or defers */
+    enum { HERE, THREAD, ENDED_THREAD, OTHER_CPU } where;     /* the end takes place */
+    size_t others; /* number of other objects that end after it */
+    enum {
+        READ = 1 << 0, /* a reader is inside from before the end */
+        MANY = 1 << 1, /* the objects have many slabs */
+        SYNCHRONIZE = 1 << 2,
+        EMPTY = 1 << 3, /* the caches of CPUs */
+        TRIM = 1 << 4,
+    } then;
+    void (*make)(struct subject *subject); /* makes the pointer of the chosen object, or NULL */
     const char *report;                    /* what a report says that comes at the call */
 };
+
+#define ALL_BUT_10 SIZE_MAX
 
 struct run {
     const char *name;
@@ -88,6 +100,8 @@ void require(bool condition, const char *what);
 
 /* kinds.c */
 
+/* Sets the subject's pointer. */
+void make_pointer(struct subject *subject, const struct kind *kind);
 void *allocate(struct subject *subject);
 void give(const struct subject *subject, void *object);
 /* threads.c */

@@ -35,40 +35,26 @@ static void take_three(struct subject *subject, void **three)
     }
 }
 
+/* Defines an operation that is one expression. */
+#define OPERATION(name, ...)                                                                       \
+    static void name(struct subject *subject)                                                      \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+    }
+
 /* ----------------------------------------------------------------------------- by pointer alone */
 
-static void by_free(struct subject *subject)
-{
-    prudence_free(subject->pointer);
-}
-
-static void by_free_sized(struct subject *subject)
-{
-    prudence_free_sized(subject->pointer, subject->claimed);
-}
-
-static void by_free_deferred(struct subject *subject)
-{
-    prudence_free_deferred(subject->pointer);
-}
+OPERATION(by_free, prudence_free(subject->pointer))
+OPERATION(by_free_sized, prudence_free_sized(subject->pointer, subject->claimed))
+OPERATION(by_free_deferred, prudence_free_deferred(subject->pointer))
 
 /* Resizes to a size for which the object has to move. */
-static void by_realloc(struct subject *subject)
-{
-    keep(subject, prudence_realloc(subject->pointer, 2 * subject->size));
-}
-
-static void by_usable_size(struct subject *subject)
-{
-    require(prudence_usable_size(subject->pointer) > 0, "a size");
-}
+OPERATION(by_realloc, keep(subject, prudence_realloc(subject->pointer, 2 * subject->size)))
+OPERATION(by_usable_size, require(prudence_usable_size(subject->pointer) > 0, "a size"))
 
 /* ------------------------------------------------------------------------------------- by cache */
 
-static void by_cache_free(struct subject *subject)
-{
-    prudence_cache_free(subject->cache, subject->pointer);
-}
+OPERATION(by_cache_free, prudence_cache_free(subject->cache, subject->pointer))
 
 static void by_cache_free_bulk(struct subject *subject)
 {
@@ -78,10 +64,7 @@ static void by_cache_free_bulk(struct subject *subject)
     prudence_cache_free_bulk(subject->cache, 3, three);
 }
 
-static void by_cache_free_deferred(struct subject *subject)
-{
-    prudence_cache_free_deferred(subject->cache, subject->pointer);
-}
+OPERATION(by_cache_free_deferred, prudence_cache_free_deferred(subject->cache, subject->pointer))
 
 static void by_cache_free_deferred_bulk(struct subject *subject)
 {
@@ -91,10 +74,7 @@ static void by_cache_free_deferred_bulk(struct subject *subject)
     prudence_cache_free_deferred_bulk(subject->cache, 3, three);
 }
 
-static void by_cache_replace(struct subject *subject)
-{
-    keep(subject, prudence_cache_replace(subject->cache, subject->pointer));
-}
+OPERATION(by_cache_replace, keep(subject, prudence_cache_replace(subject->cache, subject->pointer)))
 
 static void by_cache_replace_bulk(struct subject *subject)
 {
@@ -131,25 +111,11 @@ static void by_call(struct subject *subject)
 
 /* ---------------------------------------------------------------------------- short-term memory */
 
-static void by_scm_free(struct subject *subject)
-{
-    scm_free(subject->pointer);
-}
-
-static void by_scm_set_finalizer(struct subject *subject)
-{
-    require(scm_set_finalizer(subject->pointer, -1) == 0, "no finalizer");
-}
-
-static void by_scm_refresh(struct subject *subject)
-{
-    require(scm_refresh(subject->pointer, 1) == 0, "a date");
-}
-
-static void by_scm_global_refresh(struct subject *subject)
-{
-    require(scm_global_refresh(subject->pointer, 1) == 0, "a date");
-}
+OPERATION(by_scm_free, scm_free(subject->pointer))
+OPERATION(by_scm_set_finalizer,
+          require(scm_set_finalizer(subject->pointer, -1) == 0, "no finalizer"))
+OPERATION(by_scm_refresh, require(scm_refresh(subject->pointer, 1) == 0, "a date"))
+OPERATION(by_scm_global_refresh, require(scm_global_refresh(subject->pointer, 1) == 0, "a date"))
 
 /* Lets the date expire. */
 static void collect(struct subject *subject)

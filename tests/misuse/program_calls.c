@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Misuse of slots, heads, families, epochs and nodes of tables. With the number of a case, does
- * what the case says and ends; without, prints all cases: what is misused, how, and what a report
- * says. Memory that is gone may be used unless check=1 keeps it. test_calls.py judges.
+ * Misuse of slots, heads, families, epochs and nodes of tables. With the number of a case, commits
+ * the misuse and ends. Without a number, prints all cases: the subject, the misuse, and words of
+ * the report. Memory that is gone may be used unless check=1 keeps it. test_calls.py judges.
  */
 #include "calls.h"
 
@@ -12,8 +12,11 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define ALL SIZE_MAX
 
 static char object;
 static struct prudence_hazard_head retired, other_retired;
@@ -46,57 +49,6 @@ static void take_slots(void)
         prudence_hazard_release(slots[i]);
 }
 
-/* ---------------------------------------------------------------------------------------- slots */
-
-static void release_twice(void)
-{
-    struct prudence_hazard *slot = prudence_hazard_acquire();
-
-    prudence_hazard_release(slot);
-    prudence_hazard_release(slot);
-}
-
-static void release_here_then_there(void)
-{
-    struct prudence_hazard *slot = prudence_hazard_acquire_movable();
-
-    prudence_hazard_release(slot);
-    release_in_thread(slot);
-}
-
-static void release_there_then_here(void)
-{
-    struct prudence_hazard *slot = prudence_hazard_acquire_movable();
-
-    release_in_thread(slot);
-    prudence_hazard_release(slot);
-    take_slots();
-}
-
-static void release_there_twice(void)
-{
-    struct prudence_hazard *slot = prudence_hazard_acquire_movable();
-
-    release_in_thread(slot);
-    release_in_thread(slot);
-}
-
-static void release_of_another(void)
-{
-    release_in_thread(prudence_hazard_acquire());
-}
-
-static void use_after_release(void)
-{
-    struct prudence_hazard *slot = prudence_hazard_acquire();
-
-    prudence_hazard_release(slot);
-    prudence_hazard_set(slot, &object);
-    take_slots();
-}
-
-/* ---------------------------------------------------------------------------------------- heads */
-
 static void end_retired(struct prudence_hazard_head *head)
 {
     (void)head;
@@ -112,21 +64,6 @@ static void retire(struct prudence_hazard_head *head)
     prudence_hazard_retire(head, head, sizeof *head, end_retired);
 }
 
-static void retire_twice(void)
-{
-    retire(&retired);
-    retire(&retired);
-    prudence_hazard_reclaim();
-}
-
-static void retire_twice_apart(void)
-{
-    retire(&retired);
-    retire(&other_retired);
-    retire(&retired);
-    prudence_hazard_reclaim();
-}
-
 /* The callbacks cannot run before the end, so both heads wait. */
 static void queue_twice(void)
 {
@@ -137,8 +74,6 @@ static void queue_twice(void)
     _Exit(0);
 }
 
-/* ------------------------------------------------------------------------------------- families */
-
 static struct prudence_sizes *ended_family(void)
 {
     struct prudence_sizes *family = prudence_sizes_create("family", NULL);
@@ -148,106 +83,93 @@ static struct prudence_sizes *ended_family(void)
     return family;
 }
 
-static void allocate_after_end(void)
-{
-    prudence_free(prudence_sizes_alloc(ended_family(), 100));
-}
-
-static void allocate_block_after_end(void)
-{
-    prudence_free(prudence_sizes_alloc(ended_family(), 100000));
-}
-
-static void destroy_family_twice(void)
-{
-    prudence_sizes_destroy(ended_family());
-}
-
-/* --------------------------------------------------------------------------------------- epochs */
-
 static struct prudence_reader *record(void)
 {
     domain = prudence_domain_create("domain", PRUDENCE_DOMAIN_MEMB, NULL);
     return prudence_epoch_record(domain);
 }
 
-static void unpin_twice(void)
+static void unpin_twice(struct prudence_reader *self)
 {
-    struct prudence_reader *self = record();
-
     prudence_epoch_pin(self);
     prudence_epoch_unpin(self);
     prudence_epoch_unpin(self);
 }
 
-static void repin_unpinned(void)
+static void pin_without_end(struct prudence_reader *self)
 {
-    prudence_epoch_repin(record());
-}
-
-static void pin_without_end(void)
-{
-    struct prudence_reader *self = record();
-
     for (unsigned i = 0; i <= PRUDENCE_NESTING_MASK; i++)
         prudence_epoch_pin(self);
 }
 
-static void record_after_end(void)
+static struct prudence_domain *ended_domain(void)
 {
     record();
     prudence_domain_destroy(domain);
-    prudence_epoch_record(domain);
-}
-
-static void advance_after_end(void)
-{
-    record();
-    prudence_domain_destroy(domain);
-    prudence_epoch_try_advance(domain, NULL);
+    return domain;
 }
 
 /* ---------------------------------------------------------------------------------------- cases */
 
-static const struct {
-    const char *subject, *how;
-    void (*misuse)(void);
-    const char *report;
-} cases[] = {
-    {"slot", "released twice by its thread", release_twice, "twice"},
-    {"slot", "released by its thread, then by another", release_here_then_there, "release it once"},
-    {"slot", "released by another thread, then by its own", release_there_then_here, "twice"},
-    {"slot", "released twice by other threads", release_there_twice, "twice"},
-    {"slot", "not movable, released by another thread", release_of_another, "acquire_movable"},
-    {"slot", "names an object after its release", use_after_release, "after its release"},
-    {"head", "retired twice in a row", retire_twice, "retired before"},
-    {"head", "retired, and again after another", retire_twice_apart, "retired"},
-    {"head", "queued twice", queue_twice, "is queued already"},
-    {"family", "allocates after its end", allocate_after_end, "'family'"},
-    {"family", "allocates a block after its end", allocate_block_after_end, "'family'"},
-    {"family", "destroyed twice", destroy_family_twice, "'family'"},
-    {"epoch", "unpinned twice", unpin_twice, "not pinned"},
-    {"epoch", "repinned without a pin", repin_unpinned, "not pinned"},
-    {"epoch", "pinned and never unpinned", pin_without_end, "nested deeper"},
-    {"epoch", "record wanted after the domain's end", record_after_end, "'domain'"},
-    {"epoch", "advanced after the domain's end", advance_after_end, "'domain'"},
-};
+/* A case has the subject, the misuse, words of the report, and the calls. Commits the case whose
+ * number is `chosen`, or prints all cases. Returns their number. */
+static size_t each_case(size_t chosen)
+{
+    struct prudence_hazard *slot = prudence_hazard_acquire();
+    struct prudence_hazard *movable = prudence_hazard_acquire_movable();
+    size_t number = 0;
+
+#define CASE(subject, how, report, ...)                                                            \
+    if (chosen == ALL)                                                                             \
+        printf("%s\t%s\t%s\n", subject, how, report);                                              \
+    else if (chosen == number)                                                                     \
+        __VA_ARGS__;                                                                               \
+    number++
+    CASE("slot", "released twice by its thread", "twice", prudence_hazard_release(slot),
+         prudence_hazard_release(slot));
+    CASE("slot", "released by its thread, then by another", "release it once",
+         prudence_hazard_release(movable), release_in_thread(movable));
+    CASE("slot", "released by another thread, then by its own", "twice", release_in_thread(movable),
+         prudence_hazard_release(movable), take_slots());
+    CASE("slot", "released twice by other threads", "twice", release_in_thread(movable),
+         release_in_thread(movable));
+    CASE("slot", "not movable, released by another thread", "acquire_movable",
+         release_in_thread(slot));
+    CASE("slot", "names an object after its release", "after its release",
+         prudence_hazard_release(slot), prudence_hazard_set(slot, &object), take_slots());
+    CASE("head", "retired twice in a row", "retired before", retire(&retired), retire(&retired),
+         prudence_hazard_reclaim());
+    CASE("head", "retired, and again after another", "retired", retire(&retired),
+         retire(&other_retired), retire(&retired), prudence_hazard_reclaim());
+    CASE("head", "queued twice", "is queued already", queue_twice());
+    CASE("family", "allocates after its end", "'family'",
+         prudence_free(prudence_sizes_alloc(ended_family(), 100)));
+    CASE("family", "allocates a block after its end", "'family'",
+         prudence_free(prudence_sizes_alloc(ended_family(), 100000)));
+    CASE("family", "destroyed twice", "'family'", prudence_sizes_destroy(ended_family()));
+    CASE("epoch", "unpinned twice", "not pinned", unpin_twice(record()));
+    CASE("epoch", "repinned without a pin", "not pinned", prudence_epoch_repin(record()));
+    CASE("epoch", "pinned and never unpinned", "nested deeper", pin_without_end(record()));
+    CASE("epoch", "record wanted after the domain's end", "'domain'",
+         prudence_epoch_record(ended_domain()));
+    CASE("epoch", "advanced after the domain's end", "'domain'",
+         prudence_epoch_try_advance(ended_domain(), NULL));
+    return number;
+}
 
 int main(int count, char **arguments)
 {
-    const size_t cases_count = sizeof cases / sizeof *cases;
     const char *table, *how;
+    size_t number, cases;
 
     if (count == 2) {
-        size_t number = strtoul(arguments[1], NULL, 10);
-
-        if (number >= cases_count)
-            node_misuse(number - cases_count);
-        cases[number].misuse();
+        number = strtoul(arguments[1], NULL, 10);
+        cases = each_case(number);
+        if (number >= cases)
+            node_misuse(number - cases);
         return 0;
     }
-    for (size_t i = 0; i < cases_count; i++)
-        printf("%s\t%s\t%s\n", cases[i].subject, cases[i].how, cases[i].report);
+    each_case(ALL);
     for (size_t i = 0; node_case(i, &table, &how); i++)
         printf("%s\t%s\tprudence: \n", table, how);
     return 0;

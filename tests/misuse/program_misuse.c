@@ -35,9 +35,9 @@ void require(bool condition, const char *what)
 /* Returns the reason why a cell means nothing, or NULL if the cell means something. */
 static const char *means_nothing(const struct operation *operation, const struct kind *kind)
 {
-    if (kind->flags & KIND_OTHER && !(operation->flags & (OPERATION_BY_CACHE | OPERATION_BY_SIZE)))
+    if (kind->state == OTHER && !(operation->flags & (OPERATION_BY_CACHE | OPERATION_BY_SIZE)))
         return "it takes objects of any cache and size";
-    if (kind->flags & KIND_DATED && operation->flags & OPERATION_KEEPS)
+    if (kind->state == DATED && operation->flags & OPERATION_KEEPS)
         return "it may be used on objects with dates";
     return NULL;
 }
@@ -45,7 +45,7 @@ static const char *means_nothing(const struct operation *operation, const struct
 /* Returns true if the library cannot notice the misuse later. */
 static bool leaves_nothing(const struct operation *operation, const struct kind *kind)
 {
-    return operation->flags & OPERATION_ASKS && kind->flags & KIND_DEAD;
+    return operation->flags & OPERATION_ASKS && kind->state == DEAD;
 }
 
 static void list_all(void)
@@ -95,14 +95,14 @@ int main(int count, char **arguments)
     run = &runs[number(arguments[4], run_count)];
     origin = &origins[number(arguments[5], origin_count)];
     memset(&subject, 0, sizeof subject);
-    subject.other_cpu = kind->flags & KIND_OTHER_CPU;
+    subject.other_cpu = kind->where == OTHER_CPU;
     if (!stay_on_cpu(true) && subject.other_cpu)
         return NO_SECOND_CPU;
     subject.size = subject.claimed = number(arguments[3], 1 << 20);
     subject.takes_cache = operation->flags & OPERATION_BY_CACHE;
     subject.cache = origin->make(&subject);
     subject.by_cache = subject.cache != NULL;
-    kind->make(&subject);
+    make_pointer(&subject, kind);
     say("call", subject.pointer);
     operation->misuse(&subject);
     if (operation->finish)

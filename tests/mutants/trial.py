@@ -21,7 +21,8 @@ FOLDER = ROOT / 'build/mutants'
 LOGS = FOLDER / 'logs'
 LIBRARIES = ['prudence', 'prudence_static', 'prudence-malloc', 'prudence-malloc-static'] # the libraries of a script's programs
 PROGRAMS = {'environment_test_environment': [f'environment_{kind}' for kind in ('malloc', 'inline', 'static', 'interpose')],
-            'misuse_test_misuse': ['misuse_program_misuse', 'misuse_program_misuse_inline'], # those that scripts run
+            'misuse_test_calls': ['misuse_program_calls'], # those that scripts run
+            'misuse_test_misuse': ['misuse_program_misuse', 'misuse_program_misuse_inline'],
             'lab_test_report_variants': ['prudence-variants'],
             'linking_test_probes': ['os_test_lock_waits'],
             'linking_test_linkers': ['machine'],

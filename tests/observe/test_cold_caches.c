@@ -232,42 +232,8 @@ COLD_TEST(a_deferred_object_waits_for_readers)
 
 /* --------------------------------------------------------------------------------------- misuse */
 
-static void free_of_other(void *object)
-{
-    prudence_cache_free(create(64), object);
-}
-
-static void free_twice(void *object)
-{
-    prudence_free(object);
-    prudence_free(object);
-}
-
-static void defer_twice(void *object)
-{
-    prudence_free_deferred(object);
-    prudence_free(allocate(create(64)));
-    prudence_free_deferred(object);
-}
-
-static void free_deferred_one(void *object)
-{
-    prudence_free_deferred(object);
-    prudence_free(object);
-}
-
-static void free_inside(void *object)
-{
-    prudence_free((char *)object + 8);
-}
-
-static void free_inside_by_cache(void *cache)
-{
-    prudence_cache_free(cache, (char *)allocate(cache) + 8);
-}
-
 /* The name went with the cache. */
-static void free_after_destruction(void *unused)
+static void free_after_destruction(void)
 {
     struct prudence_cache *cache = create_cold(64);
     void *object = allocate(cache);
@@ -277,27 +243,24 @@ static void free_after_destruction(void *unused)
     prudence_free(object);
 }
 
-static void use_destroyed(void *cache)
-{
-    prudence_cache_destroy(cache);
-    allocate(cache);
-}
-
 COLD_TEST(misuse_is_found)
 {
     struct prudence_cache *cache = create_cold(64);
-    void *object = allocate(cache);
+    char *object = allocate(cache);
 
-    expect_death(free_of_other, object, "belongs to cache 'cold', not to 'cold'", NULL, NULL);
-    expect_death(free_twice, object, "double free", "of cache 'cold'", NULL);
-    expect_death(defer_twice, object, "double free", "of cache 'cold'", NULL);
-    expect_death(free_deferred_one, object, "double free", "of cache 'cold'", NULL);
-    expect_death(free_inside, object, "object of cache 'cold', 8 bytes after its start", NULL,
-                 NULL);
-    expect_death(free_inside_by_cache, cache, "object of cache 'cold', 8 bytes", NULL, NULL);
-    expect_death(free_after_destruction, NULL, "double free", "of cache 'common-64'", NULL);
+    expect_death(prudence_cache_free(create(64), object), "belongs to cache 'cold', not to 'cold'");
+    expect_death((prudence_free(object), prudence_free(object)), "double free", "of cache 'cold'");
+    expect_death((prudence_free_deferred(object), prudence_free(allocate(create(64))),
+                  prudence_free_deferred(object)),
+                 "double free", "of cache 'cold'");
+    expect_death((prudence_free_deferred(object), prudence_free(object)), "double free",
+                 "of cache 'cold'");
+    expect_death(prudence_free(object + 8), "object of cache 'cold', 8 bytes after its start");
+    expect_death(prudence_cache_free(cache, (char *)allocate(cache) + 8),
+                 "object of cache 'cold', 8 bytes");
+    expect_death(free_after_destruction(), "double free", "of cache 'common-64'");
     prudence_cache_free(cache, object);
-    expect_death(use_destroyed, cache, "cache 'cold'", "was destroyed", NULL);
+    expect_death((prudence_cache_destroy(cache), allocate(cache)), "cache 'cold'", "was destroyed");
     destroy(cache);
 }
 

@@ -396,12 +396,10 @@ static int signals_to_standard_error(void *argument)
 TEST(what_cannot_be_done_is_said)
 {
     static char longest[129];
-    struct child_result result;
 
-    child_run(signals_to_standard_error, "SIGUSR1", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_true(child_said(&result, "option 'dump_file': '/nowhere/at all' cannot be opened"));
-    assert_int_equal(child_count(&result, "prudence " PRUDENCE_VERSION ": process"), 2);
+    expect_exit(0, signals_to_standard_error("SIGUSR1"),
+                "option 'dump_file': '/nowhere/at all' cannot be opened");
+    assert_int_equal(said("prudence " PRUDENCE_VERSION ": process"), 2);
     assert_int_equal(prudence_option_set("dump", "SIGKILL"), EINVAL);
     assert_int_equal(prudence_option_set("dump", "1"), EINVAL);
     memset(longest, 'x', 128);

@@ -116,16 +116,13 @@ static int write_to_reader(void *path)
 
 TEST(a_fifo_without_reader_is_not_waited_for)
 {
-    struct child_result result;
     char path[128];
 
     snprintf(path, sizeof path, "%s", path_in("fifo"));
     assert_int_equal(mkfifo(path, 0600), 0);
-    child_run(write_to_fifo, path, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "option 'dump_file': '"));
-    assert_true(child_said(&result, "option 'profile_file': the profile cannot be written"));
-    assert_int_equal(child_count(&result, LINE), 1);
+    expect_exit(42, write_to_fifo(path), "option 'dump_file': '",
+                "option 'profile_file': the profile cannot be written");
+    assert_int_equal(said(LINE), 1);
     assert_child(write_to_reader, path);
     unlink(path);
 }

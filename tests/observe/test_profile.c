@@ -815,12 +815,10 @@ TEST(options_are_obeyed)
 {
     struct child_result result;
 
-    child_again("off", NULL, &result);
-    assert_child_result(&result);
-    child_again("signal", "profile=1,profile_signal=SIGUSR2,profile_file=/nowhere/%p", &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "option 'profile_file': the profile cannot be written"),
-                     2); /* at the signal, and at exit */
+    expect_again(42, "off", NULL, "");
+    expect_again(42, "signal", "profile=1,profile_signal=SIGUSR2,profile_file=/nowhere/%p", "");
+    /* at the signal, and at exit */
+    assert_int_equal(said("option 'profile_file': the profile cannot be written"), 2);
     make_file();
     child_again("signal", "profile=4K,profile_signal=SIGUSR2,profile_file=" MEMORY_FILE, &result);
     take_file();

@@ -71,9 +71,8 @@ static void at_exit(void)
         abort();
 }
 
-static int exit_with_everything(void *unused)
+static int exit_with_everything(void)
 {
-    (void)unused;
     in_role = true;
     atexit(at_exit);
     use(10);
@@ -82,14 +81,11 @@ static int exit_with_everything(void *unused)
 
 TEST(before_constructors_and_after_destructors)
 {
-    struct child_result result;
-
     assert_true(malloc_usable_size(from_preinit) >= 100);
     assert_true(malloc_usable_size(from_constructor) >= 5000);
     free(from_preinit);
-    child_run(exit_with_everything, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_string_equal(result.output, "atexit;destructor;");
+    expect_exit(0, exit_with_everything(), "");
+    assert_string_equal(last_child.output, "atexit;destructor;");
 }
 
 static uint64_t threads_now(void)

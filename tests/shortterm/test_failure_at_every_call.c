@@ -8,6 +8,7 @@
  */
 #include "support/scm_test.h"
 #include "support/every_call.h"
+#include "support/stats.h"
 
 #define OBJECTS 300
 
@@ -121,6 +122,9 @@ static void use_all(void)
     all_ends(clock);
     for (unsigned i = 0; i < OBJECTS; i++)
         scm_free(objects[i]); /* all refreshes were refused, so this is no misuse */
+    scm_unregister_thread();
+    prudence_synchronize();
+    assert_int_equal(stats_now().objects_live, 0); /* all others had the dates that were accepted */
 }
 
 static const struct failure_row row = {"short-term memory", use_all, .least = 20};

@@ -178,44 +178,4 @@ TEST(mem_info_counts_everything, fresh)
     assert_int_equal(mem_info().freed - before.freed, large);
 }
 
-/* Number of allocations that succeed. Then memory runs out: an error, and nothing has happened;
- * later it works again. */
-static unsigned calls_until_failure;
-
-static bool fails(void)
-{
-    return calls_until_failure == 0 || --calls_until_failure == 0;
-}
-
-TEST(out_of_memory_changes_nothing, fresh)
-{
-    struct prudence_cache *cache;
-    unsigned failed = 0;
-
-    for (unsigned first = 1; first < 12; first++) {
-        struct actor actor;
-        void *object;
-
-        cache = prudence_cache_create("fresh", 64, NULL);
-        object = prudence_cache_alloc(cache);
-        actor_start(&actor);
-        calls_until_failure = first;
-        os_memory_fails = fails;
-        if (refreshes(&actor, object, first * 1000 / 3))
-            failed++;
-        os_memory_fails = NULL;
-        prudence_cache_free(cache, prudence_cache_alloc(cache));
-        if (mem_info().num_dates == 0) {
-            prudence_cache_free(cache, object); /* the object is not short-term */
-        } else {
-            for (unsigned i = 0; i <= first * 1000 / 3; i++)
-                does(&actor, act_tick, NULL);
-        }
-        assert_int_equal(mem_info().num_short_term, 0);
-        assert_int_equal(prudence_cache_destroy(cache), 0);
-        actor_end(&actor);
-    }
-    assert_true(failed > 0);
-}
-
 SUITE(scm_test_uses())

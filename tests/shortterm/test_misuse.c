@@ -25,10 +25,8 @@ static void dies(const struct death *death, void *object)
         prudence_free(object);
 }
 
-static void refresh_when_dead(void *argument)
+static void refresh_when_dead(const struct death *death)
 {
-    const struct death *death = argument;
-
     if (death->counts_first) {
         scm_refresh(death->more[0], 0);
         ticks(2);
@@ -53,9 +51,8 @@ TEST(freed_objects_in_caches, fresh)
         death.counts_first = i & 1;
         death.deferred = i & 2;
         death.others = others[i / 4];
-        expect_death(refresh_when_dead, &death, "scm_refresh: ",
-                     death.deferred ? "is already deferred and not yet safe" : "is already free",
-                     NULL);
+        expect_death(refresh_when_dead(&death), "scm_refresh: ",
+                     death.deferred ? "is already deferred and not yet safe" : "is already free");
     }
     scm_free(death.object);
     for (unsigned i = 0; i < DEAD_MOST; i++)
@@ -84,11 +81,6 @@ TEST(reused_objects_are_no_suspects, fresh)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
-static void tick_three_times(void *unused)
-{
-    ticks(3);
-}
-
 /* Plays a lost refresh, one that came while another thread's date, the object's last, ended. */
 TEST(a_date_that_is_not_counted, fresh)
 {
@@ -102,7 +94,7 @@ TEST(a_date_that_is_not_counted, fresh)
     word = &expiry_counts_in(slab)[slab_index(slab, object)].word;
     (*word)--;
     snprintf(pointer, sizeof pointer, "%p", object);
-    expect_death(tick_three_times, NULL, "an expiration date of", pointer, "was not counted");
+    expect_death(ticks(3), "an expiration date of", pointer, "was not counted");
     (*word)++;
     ticks(2);
 }
@@ -192,17 +184,8 @@ static void *absent_thread(void *clock)
     return NULL;
 }
 
-static unsigned times_said(const char *output, const char *text)
-{
-    unsigned times = 0;
-
-    for (; (output = strstr(output, text)); output++)
-        times++;
-    return times;
-}
-
 /* Two threads that take no part are each named once; the first again, after it has taken part. */
-static void absent_threads(void *unused)
+static void absent_threads(void)
 {
     struct scm_clock *clock = scm_clock_create();
     pthread_t thread;
@@ -216,12 +199,9 @@ static void absent_threads(void *unused)
  * once. */
 TEST(a_thread_that_takes_no_part_has_nothing_to_tick, fresh)
 {
-    static char output[4096];
-
-    expect_life(absent_threads, NULL, output, sizeof output);
-    assert_int_equal(times_said(output, "takes no part in short-term memory"), 3);
-    expect_text(output, "scm_tick: called by a thread that takes no part");
-    expect_text(output, "scm_global_tick: called by a thread that takes no part");
+    expect_survival(absent_threads(), "scm_tick: called by a thread that takes no part",
+                    "scm_global_tick: called by a thread that takes no part");
+    assert_int_equal(said("takes no part in short-term memory"), 3);
 }
 
 static int act_with_clock(void *clock)

@@ -69,24 +69,14 @@ static void what_expires_rests(void **state)
     }
 }
 
-static void refresh_again(void *object)
-{
-    scm_refresh(object, 1);
-}
-
-static void free_again(void *object)
-{
-    prudence_free(object);
-}
-
 static void late_calls_are_reported(void **state)
 {
     fresh(state);
     new_objects();
     assert_int_equal(scm_refresh(objects[0], 0), 0);
     ticks(1);
-    expect_death(refresh_again, objects[0], "scm_refresh:", "already free", NULL);
-    expect_death(free_again, objects[0], "prudence_free:", "already free", NULL);
+    expect_death(scm_refresh(objects[0], 1), "scm_refresh:", "already free");
+    expect_death(prudence_free(objects[0]), "prudence_free:", "already free");
 }
 
 /* A short-term object cannot be freed, so it does not come to rest before its date. */
@@ -95,7 +85,7 @@ static void a_date_keeps_from_resting(void **state)
     fresh(state);
     new_objects();
     assert_int_equal(scm_refresh(objects[0], 2), 0);
-    expect_death(free_again, objects[0], "prudence_free:", "is short-term memory", NULL);
+    expect_death(prudence_free(objects[0]), "prudence_free:", "is short-term memory");
     ticks(3);
     assert_int_equal(mem_info().num_short_term, 0);
 }
@@ -140,7 +130,7 @@ static void a_clock_that_ended_lazily_defers(void **state)
 
 /* Without misuse there is no report: dates end, deferred objects become safe, and all objects rest
  * and leave. */
-static void good_program(void *unused)
+static void good_program(void)
 {
     if (scm_register_thread())
         abort();
@@ -161,10 +151,8 @@ static void good_program(void *unused)
 
 static void nothing_else_is_reported(void **unused)
 {
-    char output[4096];
-
-    expect_life(good_program, NULL, output, sizeof output);
-    assert_string_equal(output, "");
+    expect_survival(good_program(), "");
+    assert_string_equal(last_child.output, "");
 }
 
 /* Runs programs of their own, because quarantine is an option of the start. With one byte

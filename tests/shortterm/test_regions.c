@@ -617,27 +617,7 @@ TEST(an_extension_beyond_the_option_is_refused, fresh)
     expect_no_memory_kept();
 }
 
-static void by_free(void *object)
-{
-    prudence_free(object);
-}
-
-static void by_realloc(void *object)
-{
-    (void)!prudence_realloc(object, 100);
-}
-
-static void by_set_finalizer(void *object)
-{
-    scm_set_finalizer(object, witness());
-}
-
-static void by_refresh(void *object)
-{
-    scm_refresh(object, 1);
-}
-
-static void after_damage(void *region)
+static void after_damage(struct scm_region *region)
 {
     struct region_page *first = region_at(region)->first;
 
@@ -652,14 +632,14 @@ TEST(misuse_of_its_objects_dies, fresh)
     char *objects[] = {cut(region, 100), cut(region, 5000), cut(region, 50000)};
 
     for (unsigned i = 0; i < 3; i++) {
-        expect_death(by_free, objects[i], "prudence_free:", "points into an object of cache", "");
-        expect_death(by_realloc, objects[i], "prudence_realloc:", "points into an object of cache",
-                     "");
-        expect_death(by_set_finalizer, objects[i], "scm_set_finalizer:", "points into", "");
+        expect_death(prudence_free(objects[i]), "prudence_free:", "points into an object of cache");
+        expect_death(discard(prudence_realloc(objects[i], 100)),
+                     "prudence_realloc:", "points into an object of cache");
+        expect_death(scm_set_finalizer(objects[i], witness()), "scm_set_finalizer:", "points into");
     }
-    expect_death(after_damage, region, "the head of page", "overwritten", "lower address");
+    expect_death(after_damage(region), "the head of page", "overwritten", "lower address");
     assert_int_equal(scm_region_unregister(region), 0);
-    expect_death(by_refresh, objects[0], "scm_refresh:", "object of a region that has ended", "");
+    expect_death(scm_refresh(objects[0], 1), "scm_refresh:", "object of a region that has ended");
     expect_no_memory_kept();
 }
 

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-static int in_child(void *unused)
+static int in_child(void)
 {
     struct timespec pause = {.tv_nsec = 10000000};
     struct actor actor;
@@ -25,12 +25,9 @@ static int in_child(void *unused)
 
 TEST(a_thread_that_does_not_tick_is_named)
 {
-    struct child_result result;
-
-    child_run(in_child, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_int_equal(child_count(&result, "stall:"), 1);
-    assert_true(child_said(&result, "domain 'scm'"));
+    expect_exit(0, in_child(), "");
+    assert_int_equal(said("stall:"), 1);
+    assert_true(said("domain 'scm'"));
 }
 
 SUITE(scm_test_uses())

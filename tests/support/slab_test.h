@@ -19,6 +19,7 @@
 
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
+#include "support/gp_child.h"
 #include "support/suite.h"
 
 /* Large enough for all objects a test holds at a time. */
@@ -80,16 +81,8 @@ extern unsigned memory_calls;
 void memory_fail(unsigned first, unsigned count);
 void memory_succeed(void);
 
-/* Runs `act` in a child, which must abort after writing each of the (up to three) texts to standard
- * error. NULL: no further text. */
-void expect_death(void (*act)(void *), void *argument, const char *text, const char *more,
-                  const char *yet_more);
-
-/* Runs `act` in a child that this signal must end; `output` gets the child's standard error. */
-void expect_signal(int number, void (*act)(void *), void *argument, char *output, size_t size);
-void expect_text(const char *output, const char *text);
-
 /* Runs `act` in a child that must exit normally; `output` gets the child's standard error. */
 void expect_life(void (*act)(void *), void *argument, char *output, size_t size);
+void expect_text(const char *output, const char *text);
 
 #endif /* TESTS_SUPPORT_SLAB_TEST_H */

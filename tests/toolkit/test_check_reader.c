@@ -193,12 +193,9 @@ static int read_by_no_slot(void *check)
 
 TEST(readers_by_hazard_slots_are_checked)
 {
-    struct child_result result;
-
     expect_report(read_by_slots, "1", 0);
-    child_run(read_by_no_slot, (void *)(uintptr_t) "1", &result);
-    assert_true(child_exited_with(&result, 21));
-    assert_int_equal(child_count(&result, "while no hazard slot of this thread names it"), 1);
+    expect_exit(21, read_by_no_slot((void *)(uintptr_t) "1"), "");
+    assert_int_equal(said("while no hazard slot of this thread names it"), 1);
 }
 
 static void nothing(struct prudence_head *head)

@@ -82,7 +82,7 @@ TEST(what_lies_on_quiet_cpus_goes, begin, end)
 
 static void *live; /* keeps the slab */
 
-static void defer_and_free(void *cache)
+static void defer_and_free(struct prudence_cache *cache)
 {
     void *object = prudence_cache_alloc(cache);
 
@@ -90,8 +90,8 @@ static void defer_and_free(void *cache)
     prudence_cache_free_deferred(cache, object);
     prudence_cache_free(cache, object);
     rounds(2);
-    prudence_manual_advance(((struct prudence_cache *)cache)->domain);
-    prudence_manual_advance(((struct prudence_cache *)cache)->domain);
+    prudence_manual_advance(cache->domain);
+    prudence_manual_advance(cache->domain);
     rounds(2);
 }
 
@@ -101,7 +101,7 @@ TEST(a_double_free_on_a_quiet_cpu_is_found, begin, end)
     struct prudence_cache *cache = fixed_cache(512, 64, manual_domain());
 
     injected_cpu = 3;
-    expect_death(defer_and_free, cache, "double free", "of cache 'test'", "already free");
+    expect_death(defer_and_free(cache), "double free", "of cache 'test'", "already free");
     destroy_empty(cache);
 }
 

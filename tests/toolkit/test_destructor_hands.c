@@ -253,9 +253,8 @@ TEST(a_hand_counts_until_it_is_destroyed)
     finish();
 }
 
-static void defer_twice(void *unused)
+static void defer_twice(void)
 {
-    (void)unused;
     make_and_defer(0, 3);
     prudence_cache_free_deferred(cache, objects[0]);
     close_and_end();
@@ -264,7 +263,7 @@ static void defer_twice(void *unused)
 
 TEST(a_double_deferral_is_reported)
 {
-    expect_death(defer_twice, NULL, "double free", "of cache 'hands'", NULL);
+    expect_death(defer_twice(), "double free", "of cache 'hands'");
 }
 
 /* -------------------------------------------------------------------------------------- worker */

@@ -192,18 +192,14 @@ static int use_after_destroy(void *which)
 
 TEST(after_its_end_each_function_says_so)
 {
-    struct child_result result;
-
     for (unsigned i = 0; i < USES; i++) {
-        child_run(use_after_destroy, &i, &result);
-        assert_true(child_died(&result));
-        if (!child_said(&result, uses[i].says) || !child_said(&result, "domain 'gone'") ||
-            !child_said(&result, "was destroyed"))
-            fail_msg("use %u said: %s", i, result.output);
+        expect_death(use_after_destroy(&i), "");
+        if (!said(uses[i].says) || !said("domain 'gone'") || !said("was destroyed"))
+            fail_msg("use %u said: %s", i, last_child.output);
     }
 }
 
-static int use_what_is_none(void *unused)
+static int use_what_is_none(void)
 {
     static _Alignas(struct prudence_domain) char memory[sizeof(struct prudence_domain)];
 
@@ -214,11 +210,7 @@ static int use_what_is_none(void *unused)
 
 TEST(what_never_was_one_is_told_apart)
 {
-    struct child_result result;
-
-    child_run(use_what_is_none, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "is not a domain"));
+    expect_death(use_what_is_none(), "is not a domain");
 }
 
 static int live_on(void *unused)

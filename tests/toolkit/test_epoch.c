@@ -398,7 +398,7 @@ TEST(the_mode_follows_the_option, set_up_by_callers, tear_down)
 
 /* ---------------------------------------------------------------------- refusals and misuse */
 
-static int refuses(void *unused)
+static int refuses(void)
 {
     struct prudence_domain *member = prudence_default_domain();
     struct prudence_domain *others[] = {make(PRUDENCE_DOMAIN_QSBR, 0),
@@ -419,47 +419,8 @@ static int refuses(void *unused)
 
 TEST(other_kinds_are_refused)
 {
-    struct child_result result;
-
-    child_run(refuses, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_true(child_said(&result, "prudence_epoch_record: domain 'epochs' is qsbr"));
-    assert_true(child_said(&result, "is srcu") && child_said(&result, "is set"));
-    assert_true(child_said(&result, "is for memb and qsbr, not for srcu"));
-    assert_true(child_said(&result, "attr->flags is 0x2"));
-}
-
-static int misuses(void *way)
-{
-    set_up(NULL);
-    switch (*(int *)way) {
-    case 0:
-        prudence_epoch_unpin(self);
-        break;
-    case 1:
-        prudence_domain_start_poll(domain);
-        prudence_epoch_repin(self);
-        break;
-    default:
-        for (int i = 0; i < 1024; i++)
-            prudence_epoch_pin(self);
-    }
-    return 0;
-}
-
-TEST(misuse_names_the_function_and_the_domain)
-{
-    static const char *const said[] = {
-        "prudence_epoch_unpin: this thread is not pinned in domain 'epochs'",
-        "prudence_epoch_repin: this thread is not pinned in domain 'epochs'",
-        "prudence_epoch_pin: pins and sections of domain 'epochs' nested deeper than 1023"};
-    struct child_result result;
-
-    for (int way = 0; way < 3; way++) {
-        child_run(misuses, &way, &result);
-        assert_true(child_died(&result));
-        assert_true(child_said(&result, said[way]));
-    }
+    expect_exit(0, refuses(), "prudence_epoch_record: domain 'epochs' is qsbr", "is srcu", "is set",
+                "is for memb and qsbr, not for srcu", "attr->flags is 0x2");
 }
 
 /* ------------------------------------------------------------------------ fork, thread exit */
@@ -482,14 +443,12 @@ static int goes_on_in_the_child(void *cookie)
 TEST(a_forked_child_keeps_its_pin, set_up_by_callers, tear_down)
 {
     struct held_reader other = {.domain = domain};
-    struct child_result result;
     prudence_gp_t cookie;
 
     held_reader_start(&other);
     prudence_epoch_pin(self);
     cookie = prudence_domain_get_state(domain);
-    child_run(goes_on_in_the_child, &cookie, &result);
-    assert_true(child_exited_with(&result, 0));
+    expect_exit(0, goes_on_in_the_child(&cookie), "");
     prudence_epoch_unpin(self);
     assert_true(prudence_epoch_try_advance(domain, NULL));
     assert_false(prudence_epoch_try_advance(domain, NULL)); /* the other reader lives here */
@@ -502,7 +461,7 @@ static void *leaves_a_pin(void *unused)
     return NULL;
 }
 
-static int ends_pinned(void *unused)
+static int ends_pinned(void)
 {
     prudence_gp_t cookie;
 
@@ -517,12 +476,8 @@ static int ends_pinned(void *unused)
 /* First, because ThreadSanitizer confuses threads of a child with those that its parent has. */
 TEST_FIRST(a_thread_that_ends_pinned_is_reported)
 {
-    struct child_result result;
-
-    child_run(ends_pinned, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_true(
-        child_said(&result, "exits inside a read-side critical section of domain 'epochs'"));
+    expect_exit(0, ends_pinned(), "");
+    assert_true(said("exits inside a read-side critical section of domain 'epochs'"));
 }
 
 SUITE()

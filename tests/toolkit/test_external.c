@@ -15,6 +15,7 @@
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/slab_test.h"
 #include "support/suite.h"
 
 static struct {
@@ -178,23 +179,18 @@ TEST(polling_never_blocks_in_synchronize)
     assert_int_equal(__atomic_load_n(&foreign.ends, __ATOMIC_ACQUIRE), 1);
 }
 
-static bool no_memory(void)
-{
-    return true;
-}
-
 TEST(without_a_thread_there_is_no_domain)
 {
-    os_memory_fails = no_memory;
+    memory_fail(0, UINT32_MAX);
     errno = 0;
     assert_null(prudence_domain_create_external("foreign", &waited, NULL));
     assert_int_equal(errno, ENOMEM);
-    os_memory_fails = NULL;
+    memory_succeed();
 }
 
 static int synchronize_without_threads(void *domain)
 {
-    os_memory_fails = NULL;
+    memory_succeed();
     if (prudence_domain_synchronize(domain) || synchronized() != 1 ||
         !pthread_equal(foreign.caller, pthread_self()))
         return 1;
@@ -207,9 +203,9 @@ TEST(without_a_thread_the_waiter_does_it)
     struct prudence_domain *domain = make(&waited);
     struct child_result result;
 
-    os_memory_fails = no_memory;
+    memory_fail(0, UINT32_MAX);
     child_run(synchronize_without_threads, domain, &result);
-    os_memory_fails = NULL;
+    memory_succeed();
     assert_child_result(&result);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
@@ -241,21 +237,13 @@ TEST(bad_functions_are_refused)
     assert_refused(&ops, "the other half");
 }
 
-static int read_it(void *domain)
-{
-    prudence_domain_read_lock(domain);
-    return 0;
-}
-
 TEST(its_readers_are_not_ours)
 {
     struct prudence_domain *domain = make(&polled);
-    struct child_result result;
 
     assert_false(prudence_domain_read_lock_held(domain));
-    child_run(read_it, domain, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "'foreign' has no readers of its own (external)"));
+    expect_death(prudence_domain_read_lock(domain),
+                 "'foreign' has no readers of its own (external)");
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 

@@ -15,6 +15,7 @@
 #include "gp/user/reader_exit.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/slab_test.h"
 #include "support/suite.h"
 #include "support/threads.h"
 
@@ -369,7 +370,7 @@ static bool becomes_safe(void *object)
     return false;
 }
 
-static int end_inside(void *unused)
+static int end_inside(void)
 {
     static char object;
 
@@ -379,15 +380,12 @@ static int end_inside(void *unused)
 
 TEST(a_thread_that_ends_protects_no_more_and_is_reported)
 {
-    struct child_result result;
-
-    child_run(end_inside, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "ends while its slot"), 1);
+    expect_exit(42, end_inside(), "");
+    assert_int_equal(said("ends while its slot"), 1);
 }
 
 /* The end of a thread whose hook could not be armed is found by a check. */
-static int end_unnoticed(void *unused)
+static int end_unnoticed(void)
 {
     static char object;
 
@@ -398,11 +396,8 @@ static int end_unnoticed(void *unused)
 
 TEST(an_end_that_goes_unnoticed_is_found)
 {
-    struct child_result result;
-
-    child_run(end_unnoticed, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "ends while its slot"), 1);
+    expect_exit(42, end_unnoticed(), "");
+    assert_int_equal(said("ends while its slot"), 1);
 }
 
 static pthread_key_t key;
@@ -421,7 +416,7 @@ static void *leave_to_destructor(void *object)
     return NULL;
 }
 
-static int end_in_destructor(void *unused)
+static int end_in_destructor(void)
 {
     static char object;
 
@@ -433,11 +428,8 @@ static int end_in_destructor(void *unused)
 
 TEST(a_destructor_may_release)
 {
-    struct child_result result;
-
-    child_run(end_in_destructor, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "ends while"), 0);
+    expect_exit(42, end_in_destructor(), "");
+    assert_int_equal(said("ends while"), 0);
 }
 
 /* ------------------------------------------------------------------------------------- handlers */
@@ -544,31 +536,23 @@ TEST(a_forked_child_has_its_own_slots_and_the_movable_ones)
 
 /* --------------------------------------------------------------------------------------- memory */
 
-static bool fails(void)
-{
-    return true;
-}
-
-static int acquire_all(void *unused)
+static int acquire_all(void)
 {
     unsigned slots = 0;
 
-    os_memory_fails = fails;
+    memory_fail(0, UINT32_MAX);
     errno = 0;
     while (prudence_hazard_acquire())
         slots++;
     if (errno != ENOMEM || slots < (HAZARDS_IN_CHUNK - 2) * PRUDENCE_HAZARDS)
         return 1;
-    os_memory_fails = NULL;
+    memory_succeed();
     return prudence_hazard_acquire() ? 42 : 2;
 }
 
 TEST(slots_without_memory)
 {
-    struct child_result result;
-
-    child_run(acquire_all, NULL, &result);
-    assert_child_result(&result);
+    expect_exit(42, acquire_all(), "");
 }
 
 /* ---------------------------------------------------------------------------------------- modes */
@@ -701,13 +685,13 @@ TEST(retired_objects_have_a_bound)
 
 /* --------------------------------------------------------------------------------------- misuse */
 
-static int read_in_a_section(void *unused)
+static int read_in_a_section(void)
 {
     prudence_domain_read_lock(domain);
     return 0;
 }
 
-static int release_of_another(void *unused)
+static int release_of_another(void)
 {
     struct prudence_hazard *hazard = prudence_hazard_acquire();
 
@@ -717,14 +701,8 @@ static int release_of_another(void *unused)
 
 TEST(misuse_is_reported)
 {
-    struct child_result result;
-
-    child_run(read_in_a_section, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "domain 'hazards' has no sections"));
-    child_run(release_of_another, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "acquire it by prudence_hazard_acquire_movable"));
+    expect_death(read_in_a_section(), "domain 'hazards' has no sections");
+    expect_death(release_of_another(), "acquire it by prudence_hazard_acquire_movable");
 }
 
 TEST(a_thread_does_not_wait_for_its_own_name)

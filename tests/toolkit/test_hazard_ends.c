@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What becomes of hazard slots when their thread ends, and in a forked child: no other thread gets
- * a slot that the owner may still use, and nothing stays named by a thread that is not there. Slots
- * that are released twice are reported.
+ * a slot that the owner may still use, and nothing stays named by a thread that is not there. The
+ * misuse matrix (tests/misuse) has slots that are released twice.
  *
  * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors)
  */
@@ -115,7 +115,7 @@ static void *protects_and_ends(void *slot_at)
     return NULL;
 }
 
-static int reuse_record(void *unused)
+static int reuse_record(void)
 {
     struct prudence_hazard *slot;
 
@@ -127,11 +127,8 @@ static int reuse_record(void *unused)
 
 TEST(the_record_of_a_thread_that_is_gone_is_free_again)
 {
-    struct child_result result;
-
-    child_run(reuse_record, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "ends while its slot"), 1);
+    expect_exit(42, reuse_record(), "");
+    assert_int_equal(said("ends while its slot"), 1);
 }
 
 /* ----------------------------------------------------------------------------------------- fork */
@@ -177,76 +174,6 @@ TEST(a_movable_slot_of_another_thread_names_nothing_in_a_child)
     sem_post(&reader.leave);
     pthread_join(thread, NULL);
     assert_true(is_safe(&object));
-}
-
-/* --------------------------------------------------------------------------------------- misuse */
-
-static void *release(void *slot)
-{
-    prudence_hazard_release(slot);
-    return NULL;
-}
-
-static void *release_twice(void *how)
-{
-    const char *first = how, *second = first + 1;
-    struct prudence_hazard *slot = prudence_hazard_acquire_movable();
-    struct prudence_hazard *more[2 * PRUDENCE_HAZARDS];
-
-    *first == 'm' ? release(slot) : in_thread(release, slot);
-    *second == 'm' ? release(slot) : in_thread(release, slot);
-    for (unsigned i = 0; i < 2 * PRUDENCE_HAZARDS; i++)
-        more[i] = prudence_hazard_acquire();
-    for (unsigned i = 0; i < 2 * PRUDENCE_HAZARDS; i++)
-        prudence_hazard_release(more[i]);
-    return NULL;
-}
-
-static int misuse_in_a_thread(void *how)
-{
-    if (((const char *)how)[2])
-        prudence_option_set("check", "1");
-    in_thread(release_twice, how);
-    return 42;
-}
-
-/* By this thread (m) or another (o). Inlined calls of one thread do not see it. */
-TEST(a_slot_that_is_released_twice_is_reported)
-{
-    static char how[][4] = {"om", "mo", "oo", "mmc", "moc", "omc", "ooc"};
-    struct child_result result;
-
-    for (unsigned i = 0; i < sizeof how / sizeof *how; i++) {
-        child_run(misuse_in_a_thread, how[i], &result);
-        assert_true(child_died(&result));
-        assert_true(child_said(&result, "twice") || child_said(&result, "release it once"));
-    }
-}
-
-static void *use_after_release(void *unused)
-{
-    struct prudence_hazard *slot = prudence_hazard_acquire(), *again;
-
-    prudence_hazard_release(slot);
-    prudence_hazard_set(slot, &object);
-    again = prudence_hazard_acquire();
-    prudence_hazard_release(again);
-    return again == slot && is_safe(&object) ? slot : NULL;
-}
-
-static int use_in_a_thread(void *unused)
-{
-    prudence_option_set("check", "1");
-    return in_thread(use_after_release, NULL) ? 42 : 1;
-}
-
-TEST(a_slot_that_is_used_after_its_release_is_reported)
-{
-    struct child_result result;
-
-    child_run(use_in_a_thread, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "search for a prudence_hazard_protect"), 1);
 }
 
 SUITE_BETWEEN(set_up, tear_down)

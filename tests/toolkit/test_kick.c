@@ -379,7 +379,7 @@ TEST(the_end_of_the_thread_waits_for_a_call_that_runs)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static int ends_inside(void *unused)
+static int ends_inside(void)
 {
     start(PRUDENCE_DOMAIN_MEMB);
     does(&reader, enters, NULL);
@@ -392,10 +392,7 @@ static int ends_inside(void *unused)
 /* The thread's stack, where the argument may be, is gone. */
 TEST(a_thread_that_ended_inside_is_not_told)
 {
-    struct child_result result;
-
-    child_run(ends_inside, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
+    expect_exit(0, ends_inside(), "");
 }
 
 #if !defined(__SANITIZE_THREAD__) /* which sees nothing of the last round */
@@ -542,7 +539,7 @@ TEST(a_fork_in_a_call, set_up, tear_down)
 
 /* --------------------------------------------------------------------------------- refusals */
 
-static int refuses(void *unused)
+static int refuses(void)
 {
     struct prudence_domain *member = prudence_default_domain();
     struct prudence_domain *set = prudence_domain_create_set("set", &member, 1);
@@ -559,16 +556,11 @@ static int refuses(void *unused)
 
 TEST(bad_input_is_named)
 {
-    struct child_result result;
-
-    child_run(refuses, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_true(
-        child_said(&result, "no thread searches for readers of domain 'set', which is set"));
-    assert_true(
-        child_said(&result, "no thread searches for readers of domain 'own', which is manual"));
-    assert_true(child_said(&result, "prudence_kick_set: domain 'default': kick->size is 31"));
-    assert_true(child_said(&result, "kick->function is NULL"));
+    expect_exit(0, refuses(), "");
+    assert_true(said("no thread searches for readers of domain 'set', which is set"));
+    assert_true(said("no thread searches for readers of domain 'own', which is manual"));
+    assert_true(said("prudence_kick_set: domain 'default': kick->size is 31"));
+    assert_true(said("kick->function is NULL"));
 }
 
 SUITE()

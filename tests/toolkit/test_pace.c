@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "support/slab_test.h"
 #include "support/suite.h"
 
 #include "toolkit/callbacks/callback_life.h"
@@ -183,25 +184,20 @@ _Static_assert(sizeof(struct prudence_head) == 2 * sizeof(void *), "all that a c
 _Static_assert(sizeof(struct callback_queue) + sizeof(struct callback_lane) <= 416,
                "all that a queue takes, and a CPU of it");
 
-static bool no_memory(void)
-{
-    return true;
-}
-
 /* Pending heads lie in the program's memory, and cost no further byte. */
 TEST(callbacks_take_no_memory)
 {
     static struct prudence_head heads[MANY];
     uint64_t invoked = queue->invoked;
 
-    os_memory_fails = no_memory;
+    memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < MANY; i++) {
         heads[i].func = ignore;
         callback_push(queue, &heads[i], 0);
     }
     while (callback_worker_serve(queue) != CALLBACK_TURN_EMPTY)
         ;
-    os_memory_fails = NULL;
+    memory_succeed();
     assert_int_equal(queue->invoked - invoked, MANY);
 }
 

@@ -191,31 +191,6 @@ TEST(with_a_destructor)
 
 static struct prudence_cache *mine;
 
-static void replace(void *old)
-{
-    if (prudence_cache_replace(mine, old))
-        _Exit(0);
-}
-
-static void replace_bulk(void *old)
-{
-    prudence_cache_replace_bulk(mine, 1, &old);
-}
-
-static void replace_in_no_cache(void *old)
-{
-    if (prudence_cache_replace(NULL, old))
-        _Exit(0);
-}
-
-/* The object is free and on top of the stack. The allocation would return it, and then the double
- * free would go unnoticed. */
-static void replace_a_freed_one(void *old)
-{
-    prudence_cache_free(mine, old);
-    replace(old);
-}
-
 static void replace_a_freed_one_in_bulk(void *old)
 {
     void *both[2] = {old, prudence_cache_alloc(mine)};
@@ -234,8 +209,11 @@ TEST(what_comes_back_is_caught)
 
     mine = fixed_cache(64, 32, manual_domain());
     object = prudence_cache_alloc(mine);
-    expect_death(replace_a_freed_one, object, "already deferred and not yet safe", NULL, NULL);
-    expect_death(replace_a_freed_one_in_bulk, object, "bulk: 0x", "already deferred", NULL);
+    /* The object is free and on top of the stack. The allocation would return it, and then the
+     * double free would go unnoticed. */
+    expect_death((prudence_cache_free(mine, object), discard(prudence_cache_replace(mine, object))),
+                 "already deferred and not yet safe");
+    expect_death(replace_a_freed_one_in_bulk(object), "bulk: 0x", "already deferred");
     prudence_cache_free(mine, object);
     destroy_empty(mine);
 }
@@ -247,14 +225,18 @@ TEST(misuse_is_caught_at_the_call)
 
     mine = fixed_cache(64, 32, NULL);
     object = prudence_cache_alloc(mine);
-    expect_death(replace, object + 8, "prudence_cache_replace:", "8 bytes after its start", NULL);
-    expect_death(replace, &object, "prudence_cache_replace:", "foreign pointer", NULL);
-    expect_death(replace, prudence_cache_alloc(other),
-                 "prudence_cache_replace:", "belongs to cache", NULL);
-    expect_death(replace_bulk, object + 8,
-                 "prudence_cache_replace_bulk:", "8 bytes after its start", NULL);
-    expect_death(replace_in_no_cache, object, "prudence_cache_replace:", "the cache is NULL", NULL);
-    expect_death(replace_in_no_cache, NULL, "prudence_cache_replace:", "the cache is NULL", NULL);
+    expect_death(discard(prudence_cache_replace(mine, object + 8)),
+                 "prudence_cache_replace:", "8 bytes after its start");
+    expect_death(discard(prudence_cache_replace(mine, &object)),
+                 "prudence_cache_replace:", "foreign pointer");
+    expect_death(discard(prudence_cache_replace(mine, prudence_cache_alloc(other))),
+                 "prudence_cache_replace:", "belongs to cache");
+    expect_death(prudence_cache_replace_bulk(mine, 1, (void *[]){object + 8}),
+                 "prudence_cache_replace_bulk:", "8 bytes after its start");
+    expect_death(discard(prudence_cache_replace(NULL, object)),
+                 "prudence_cache_replace:", "the cache is NULL");
+    expect_death(discard(prudence_cache_replace(NULL, NULL)),
+                 "prudence_cache_replace:", "the cache is NULL");
 }
 
 SUITE(pin_thread())

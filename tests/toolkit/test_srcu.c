@@ -211,7 +211,7 @@ static void *exit_inside(void *unused)
     return unused;
 }
 
-static int leak_a_section(void *unused)
+static int leak_a_section(void)
 {
     in_thread(exit_inside, NULL);
     return prudence_domain_synchronize(domain) == 0 ? 42 : 1;
@@ -219,12 +219,9 @@ static int leak_a_section(void *unused)
 
 TEST(a_section_of_a_thread_that_exits_is_reported_and_ended)
 {
-    struct child_result result;
-
-    child_run(leak_a_section, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "exits inside"), 1);
-    assert_true(child_said(&result, "'sleepy'"));
+    expect_exit(42, leak_a_section(), "");
+    assert_int_equal(said("exits inside"), 1);
+    assert_true(said("'sleepy'"));
 }
 
 static void read_in_handler(int number)
@@ -275,46 +272,14 @@ TEST(a_forked_child_has_its_own_sections_only)
     assert_int_equal(prudence_domain_synchronize(domain), 0);
 }
 
-static int unlock_outside(void *unused)
-{
-    prudence_srcu_read_unlock(domain, 0);
-    return unused != NULL;
-}
-
-static int unlock_another(void *unused)
-{
-    prudence_srcu_read_unlock(domain, prudence_srcu_read_lock(domain) + 2);
-    return unused != NULL;
-}
-
-static int up_without_down(void *unused)
-{
-    prudence_srcu_up_read(domain, prudence_srcu_read_lock(domain));
-    return unused != NULL;
-}
-
-static int lock_elsewhere(void *unused)
-{
-    prudence_srcu_read_lock(prudence_default_domain());
-    return unused != NULL;
-}
-
 TEST(misuse_dies_with_a_message)
 {
-    static const struct {
-        int (*act)(void *);
-        const char *says;
-    } acts[] = {{unlock_outside, "is in no section of domain 'sleepy'"},
-                {unlock_another, "is not the index"},
-                {up_without_down, "no section of domain 'sleepy' has index"},
-                {lock_elsewhere, "is not srcu"}};
-    struct child_result result;
-
-    for (unsigned i = 0; i < sizeof acts / sizeof acts[0]; i++) {
-        child_run(acts[i].act, NULL, &result);
-        assert_true(child_died(&result));
-        assert_true(child_said(&result, acts[i].says));
-    }
+    expect_death(prudence_srcu_read_unlock(domain, 0), "is in no section of domain 'sleepy'");
+    expect_death(prudence_srcu_read_unlock(domain, prudence_srcu_read_lock(domain) + 2),
+                 "is not the index");
+    expect_death(prudence_srcu_up_read(domain, prudence_srcu_read_lock(domain)),
+                 "no section of domain 'sleepy' has index");
+    expect_death(prudence_srcu_read_lock(prudence_default_domain()), "is not srcu");
 }
 
 TEST(statistics_count)

@@ -74,20 +74,18 @@ static int stall(void *argument)
 
 TEST(a_stall_is_reported_once_by_name_id_and_duration)
 {
-    struct child_result result;
     const char *told;
     char tid[32];
     int id = 0;
 
-    child_run(stall, "1000s", &result);
-    assert_true(child_exited_with(&result, 1));
-    assert_int_equal(child_count(&result, "stall:"), 1);
-    assert_true(child_said(&result, "'slow-reader'"));
-    assert_true(child_said(&result, "'default'"));
-    assert_int_equal(sscanf(strstr(result.output, "tid is"), "tid is %d", &id), 1);
+    expect_exit(1, stall("1000s"), "");
+    assert_int_equal(said("stall:"), 1);
+    assert_true(said("'slow-reader'"));
+    assert_true(said("'default'"));
+    assert_int_equal(sscanf(strstr(last_child.output, "tid is"), "tid is %d", &id), 1);
     snprintf(tid, sizeof tid, "(tid %d)", id);
-    assert_true(child_said(&result, tid));
-    told = strstr(result.output, "ending for ");
+    assert_true(said(tid));
+    told = strstr(last_child.output, "ending for ");
     assert_non_null(told);
     assert_in_range(atoi(told + strlen("ending for ")), LONG_NS / 1000000,
                     LONG_NS / 1000000 + 100000);
@@ -111,15 +109,12 @@ TEST(another_section_is_reported_anew)
 
 TEST(no_stall_is_reported_when_the_option_says_never)
 {
-    struct child_result result;
-
-    child_run(stall, "0", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_false(child_said(&result, "stall:"));
+    expect_exit(0, stall("0"), "");
+    assert_false(said("stall:"));
 }
 
 /* Another driver noted the reader after this one had read the clock. */
-static int note_from_the_future(void *unused)
+static int note_from_the_future(void)
 {
     struct reader_slot *slot;
     uint64_t word;
@@ -135,11 +130,8 @@ static int note_from_the_future(void *unused)
 
 TEST(clocks_read_in_another_order_are_no_stall)
 {
-    struct child_result result;
-
-    child_run(note_from_the_future, NULL, &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_false(child_said(&result, "stall:"));
+    expect_exit(0, note_from_the_future(), "");
+    assert_false(said("stall:"));
 }
 
 /* ------------------------------------------------------------------------- hook and trace */
@@ -183,7 +175,7 @@ static void stay_until_told(void *(*run)(void *), uint64_t stalls)
     prudence_synchronize();
 }
 
-static int stall_with_hook(void *unused)
+static int stall_with_hook(void)
 {
     prudence_option_set("stall_timeout", "20ms");
     prudence_stall_hook_set(note_stall, &told);
@@ -224,22 +216,16 @@ static int stop_between_looks(void *last_look_too)
 
 TEST(time_in_which_the_process_was_stopped_is_no_stall)
 {
-    struct child_result result;
     int yes;
 
-    child_run(stop_between_looks, &yes, &result);
-    assert_true(child_exited_with(&result, 0));
-    child_run(stop_between_looks, NULL, &result);
-    assert_true(child_exited_with(&result, 1));
+    expect_exit(0, stop_between_looks(&yes), "");
+    expect_exit(1, stop_between_looks(NULL), "");
 }
 
 TEST(the_hook_is_told_what_the_report_says)
 {
-    struct child_result result;
-
-    child_run(stall_with_hook, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "stall:"), 2);
+    expect_exit(42, stall_with_hook(), "");
+    assert_int_equal(said("stall:"), 2);
 }
 
 static struct prudence_hazard *hazard;
@@ -261,7 +247,7 @@ static bool was_told_of(const void *object, int thread)
 }
 
 /* A thread keeps one name, then another; a slot of no thread keeps one as well. */
-static int hazards_that_stay(void *unused)
+static int hazards_that_stay(void)
 {
     struct prudence_domain *domain =
         prudence_domain_create("hazards", PRUDENCE_DOMAIN_HAZARD, NULL);
@@ -289,15 +275,13 @@ static int hazards_that_stay(void *unused)
 
 TEST(hazard_pointers_that_stay_are_reported)
 {
-    struct child_result result;
     char text[100];
 
-    child_run(hazards_that_stay, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "stall:"), 2);
-    assert_true(child_said(&result, "stall: a hazard pointer of thread 'slow-reader' (tid "));
+    expect_exit(42, hazards_that_stay(), "");
+    assert_int_equal(said("stall:"), 2);
+    assert_true(said("stall: a hazard pointer of thread 'slow-reader' (tid "));
     snprintf(text, sizeof text, "a movable hazard pointer has named %p", (void *)&named_object[1]);
-    assert_true(child_said(&result, text));
+    assert_true(said(text));
 }
 
 /* Not static, so that the trace can find the name. */
@@ -323,7 +307,7 @@ static void look_for_frame(const struct prudence_stall *stall, void *unused)
         found |= is_in(stall->frames[i], (uintptr_t)reader_to_be_found);
 }
 
-static int stall_with_trace(void *unused)
+static int stall_with_trace(void)
 {
     prudence_option_set("stall_timeout", "20ms");
     prudence_option_set("stall_trace", "1");
@@ -335,12 +319,7 @@ static int stall_with_trace(void *unused)
 
 TEST(the_reader_is_found_where_it_is)
 {
-    struct child_result result;
-
-    child_run(stall_with_trace, NULL, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "that thread is now at:"));
-    assert_true(child_said(&result, "#0 0x"));
+    expect_exit(42, stall_with_trace(), "that thread is now at:", "#0 0x");
 }
 
 static void *deaf_reader(void *argument)
@@ -352,7 +331,7 @@ static void *deaf_reader(void *argument)
     return named_reader(argument);
 }
 
-static int stall_deaf(void *unused)
+static int stall_deaf(void)
 {
     prudence_option_set("stall_timeout", "20ms");
     prudence_option_set("stall_trace", "1");
@@ -362,12 +341,9 @@ static int stall_deaf(void *unused)
 
 TEST(a_reader_that_blocks_signals_is_reported_without_a_trace)
 {
-    struct child_result result;
-
-    child_run(stall_deaf, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "stall:"), 1);
-    assert_true(child_said(&result, "(unknown: the thread has not answered SIGURG"));
+    expect_exit(42, stall_deaf(), "");
+    assert_int_equal(said("stall:"), 1);
+    assert_true(said("(unknown: the thread has not answered SIGURG"));
 }
 
 static unsigned urgent;
@@ -379,7 +355,7 @@ static void on_urgent(int number)
 
 /* The program's earlier handler still gets its own signals; one installed later is not
  * disturbed. */
-static int handlers_of_the_program(void *unused)
+static int handlers_of_the_program(void)
 {
     signal(SIGURG, on_urgent);
     prudence_option_set("stall_timeout", "20ms");
@@ -394,15 +370,12 @@ static int handlers_of_the_program(void *unused)
 
 TEST(handlers_of_the_program_are_respected)
 {
-    struct child_result result;
-
-    child_run(handlers_of_the_program, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "stall:"), 1);
-    assert_true(child_said(&result, "(unknown: the program has replaced the library's handler"));
+    expect_exit(42, handlers_of_the_program(), "");
+    assert_int_equal(said("stall:"), 1);
+    assert_true(said("(unknown: the program has replaced the library's handler"));
 }
 
-static int stall_in_srcu(void *unused)
+static int stall_in_srcu(void)
 {
     struct prudence_domain *domain = prudence_domain_create("slow", PRUDENCE_DOMAIN_SRCU, NULL);
     struct held_reader reader = {.domain = domain};
@@ -423,12 +396,7 @@ static int stall_in_srcu(void *unused)
 
 TEST(srcu_names_threads_but_not_those_that_handed_over)
 {
-    struct child_result result;
-
-    child_run(stall_in_srcu, NULL, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "of domain 'slow'"));
-    assert_true(child_said(&result, "prudence_srcu_down_read"));
+    expect_exit(42, stall_in_srcu(), "of domain 'slow'", "prudence_srcu_down_read");
 }
 
 SUITE()

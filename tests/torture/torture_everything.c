@@ -3,20 +3,20 @@
  * Everything at once and at random, to find faults between two features. Threads that come and go
  * read, replace, defer, queue callbacks (also liburcu's, whose workers come and go), wait for
  * barriers, use sizes at their boundaries, short-term memory and its clocks, shrink, trim, print
- * statistics, change options, and fork during all of that; signal handlers read, dump, write
- * profiles and let the process be watched. *Kinds* of objects come and go: a domain of some kind, a
- * cache in it with or without a destructor of either sort, and objects in places that readers check
- * at.
+ * statistics, change options, and fork during all of that, also in callbacks and destructors.
+ * Signal handlers read, dump, write profiles and let the process be watched. *Kinds* of objects
+ * come and go: a domain of some kind, a cache in it with or without a destructor of either sort,
+ * and objects in places that readers check at.
  *
  * Every object knows its state, age and content (support/torture_oracle.h). PRUDENCE_TORTURE_SEED
  * repeats the choices of every thread; the variant "stepped" has one thread, so only the library's
- * own threads depend on chance.
+ * own threads depend on chance. The variants of "forks" fork far more often.
  *
- * ctest: timeout 3000 (takes ten times as long as the others)
+ * ctest: timeout 3000 (takes twelve times as long as the others)
  * ctest: cost 10
  */
 #define _GNU_SOURCE
-#define TORTURE_TIMES 10 /* a minute for all builds of make test */
+#define TORTURE_TIMES 12 /* a minute for all builds of make test */
 #include <limits.h>
 
 #include <prudence/scm.h>
@@ -51,7 +51,9 @@ static uint64_t generations, seed = 1, operations, remakes, forks, handled, call
 static struct call_rcu_data *worker; /* liburcu's worker, of the default domain */
 static pthread_mutex_t worker_lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *nowhere;
-/* of a fork: this is the only thread, and its parent's locks are unchanged */
+static unsigned forks_in = 1;      /* of 2,000 steps of a thread */
+static unsigned ends_apart = 4096; /* ends of objects between two that fork */
+/* of a fork: no thread that has its parent's locks is here */
 static __thread bool in_child;
 
 /* ---------------------------------------------------------------------------------- the objects */
@@ -79,10 +81,61 @@ static struct oracle_object *make(struct kind *kind, uint64_t *random)
     return object;
 }
 
+/* Uses objects of any size that only this thread knows, and tries impossible sizes. */
+static void use_own(uint64_t *random)
+{
+    static const size_t hopeless[] = {SIZE_MAX,     SIZE_MAX - 4095,  SIZE_MAX / 9 * 8 + 4095,
+                                      SIZE_MAX / 2, PTRDIFF_MAX - 15, (size_t)1 << 48};
+    struct oracle_object *own[OWN];
+
+    for (unsigned i = 0; i < OWN; i++) {
+        size_t size = any_size(random);
+
+        own[i] = prudence_malloc(size);
+        oracle_adopt(own[i], size, prudence_default_domain(), 0, false);
+    }
+    for (unsigned i = 0; i < OWN; i++) {
+        size_t size = any_size(random);
+        void *moved;
+
+        oracle_check(own[i], "own");
+        TORTURE_CHECK(!prudence_realloc(own[i], hopeless[torture_below(random, 6)]));
+        if (torture_below(random, 2)) {
+            oracle_free(own[i]);
+            moved = prudence_realloc(own[i], size);
+            own[i] = moved;
+            own[i]->seal = 0; /* realloc in place keeps the block, so its seal must go */
+            oracle_adopt(own[i], size, prudence_default_domain(), 0, false);
+        }
+        oracle_free(own[i]);
+        prudence_free(own[i]);
+    }
+}
+
+/* Called in callbacks and destructors, of which few fork. The child uses what needs no lock. */
+static void rarely_fork(void)
+{
+    static uint64_t ends;
+    uint64_t random = __atomic_add_fetch(&ends, 1, __ATOMIC_RELAXED);
+    pid_t child;
+
+    if (!TORTURE_CHILD_THREADS || in_child || random % ends_apart)
+        return;
+    child = fork();
+    if (child == 0) {
+        torture_violations = 0;
+        use_own(&random);
+        _exit(torture_violations ? 4 : 0);
+    }
+    if (torture_wait(child, PATIENCE / 2.0))
+        torture_violation("the child of a callback or destructor failed");
+}
+
 static void destructor(void *object, void *context)
 {
     struct kind *kind = context;
 
+    rarely_fork();
     oracle_end(object, kind->domain);
     __atomic_fetch_add(&destroyed, 1, __ATOMIC_RELAXED);
 }
@@ -99,6 +152,7 @@ static void ended(struct oracle_object *object)
 {
     struct kind *kind = &kinds[object->generation % KINDS];
 
+    rarely_fork();
     __atomic_fetch_add(&callbacks, 1, __ATOMIC_RELAXED);
     oracle_end(object, object->generation ? kind->domain : prudence_default_domain());
     if (object->generation && kind->destructor)
@@ -372,37 +426,6 @@ static void remake(struct kind *kind, uint64_t *random)
 
 /* -------------------------------------------------------------------------- what else there is */
 
-/* Uses objects of any size that only this thread knows, and tries impossible sizes. */
-static void use_own(uint64_t *random)
-{
-    static const size_t hopeless[] = {SIZE_MAX,     SIZE_MAX - 4095,  SIZE_MAX / 9 * 8 + 4095,
-                                      SIZE_MAX / 2, PTRDIFF_MAX - 15, (size_t)1 << 48};
-    struct oracle_object *own[OWN];
-
-    for (unsigned i = 0; i < OWN; i++) {
-        size_t size = any_size(random);
-
-        own[i] = prudence_malloc(size);
-        oracle_adopt(own[i], size, prudence_default_domain(), 0, false);
-    }
-    for (unsigned i = 0; i < OWN; i++) {
-        size_t size = any_size(random);
-        void *moved;
-
-        oracle_check(own[i], "own");
-        TORTURE_CHECK(!prudence_realloc(own[i], hopeless[torture_below(random, 6)]));
-        if (torture_below(random, 2)) {
-            oracle_free(own[i]);
-            moved = prudence_realloc(own[i], size);
-            own[i] = moved;
-            own[i]->seal = 0; /* realloc in place keeps the block, so its seal must go */
-            oracle_adopt(own[i], size, prudence_default_domain(), 0, false);
-        }
-        oracle_free(own[i]);
-        prudence_free(own[i]);
-    }
-}
-
 static void expect(int error)
 {
     TORTURE_CHECK(error == 0);
@@ -545,12 +568,27 @@ static void act(struct kind *kind, uint64_t *random)
 
 /* ---------------------------------------------------------------------------------------- forks */
 
+static void *childs_thread(void *random)
+{
+    in_child = true;
+    for (unsigned i = 0; i < 60; i++)
+        act(&kinds[i % KINDS], random);
+    return NULL;
+}
+
 static int be_child(uint64_t random, bool inside)
 {
+    struct prudence_stats stats;
+    uint64_t threads_random = random ^ 77;
+    pthread_t thread;
+    pid_t grandchild;
+
     in_child = true;
     oracle_begun_elsewhere = ACTORS + 2; /* and the threads that run callbacks and destructors */
     alarm(2 * PATIENCE);                 /* if torture_wait, which reports more, cannot end it */
     torture_violations = 0;
+    prudence_stats(&stats);
+    TORTURE_CHECK(stats.readers <= 1);
     for (unsigned i = 0; i < KINDS; i++)
         if (inside)
             look(&kinds[i], &random);
@@ -558,10 +596,21 @@ static int be_child(uint64_t random, bool inside)
         for (unsigned i = KINDS; i-- > 0;)
             if (kinds[i].read_in != prudence_default_domain() || i == 0)
                 leave(kinds[i].read_in);
+    thread = torture_below(&random, 4) ? 0 : torture_thread(childs_thread, &threads_random);
     for (unsigned i = 0; i < 60; i++)
         act(&kinds[torture_below(&random, KINDS)], &random);
-    for (unsigned i = 0; i < KINDS; i++)
+    if (thread)
+        pthread_join(thread, NULL);
+    grandchild = torture_below(&random, 8) ? -1 : fork();
+    if (grandchild == 0)
+        _exit(be_child(random, false));
+    if (grandchild > 0)
+        TORTURE_CHECK(torture_wait(grandchild, PATIENCE / 2.0) == 0);
+    for (unsigned i = 0; i < KINDS; i++) {
         expect(prudence_domain_barrier(kinds[i].domain));
+        if (kinds[i].cache)
+            expect(prudence_cache_barrier(kinds[i].cache));
+    }
     return torture_violations ? 4 : 0;
 }
 
@@ -613,7 +662,7 @@ static void step(uint64_t *random)
 
     if (dice < 10)
         remake(kind, random);
-    if (dice == 10 && TORTURE_CHILD_THREADS)
+    if (dice >= 10 && dice < 10 + forks_in && TORTURE_CHILD_THREADS)
         fork_once(random);
     pthread_rwlock_rdlock(&kind->lock);
     act(kind, random);
@@ -724,6 +773,10 @@ static int torture(const char *variant, double seconds)
     }
     printf(" [seed %llu]", (unsigned long long)seed);
     fflush(stdout);
+    if (strncmp(variant, "forks", 5) == 0) {
+        forks_in = 40;
+        ends_apart = 512;
+    }
     if (strcmp(variant, "stepped") == 0)
         run_stepped(&random, seconds);
     else
@@ -742,4 +795,6 @@ TORTURE(torture, {"default", ""}, {"stepped", ""}, {"lock, background", "rseq=0,
         {"no membarrier", "membarrier=0"}, {"checked", "check=1,trace=0"},
         {"resting", "quarantine=1M,zero_on_free=1"},
         {"guarded, checked", "guard=20,check=1,quarantine=256K"},
-        {"tight", "latent_limit=1M,call_limit=256K,wait_max=5ms,decay=0"})
+        {"tight", "latent_limit=1M,call_limit=256K,wait_max=5ms,decay=0"}, {"forks", ""},
+        {"forks, lock", "rseq=0,background=1"}, {"forks, no membarrier", "membarrier=0"},
+        {"forks, guarded", "guard=10,check=1,quarantine=4M,zero_on_free=1"})

@@ -15,7 +15,7 @@
 # What is not run under user emulation, for each thing that QEMU may do wrong there. tests/guests/guest_emulator.c asks
 # this QEMU, without the library; what it does right keeps no test away.
 declare -A spoiled=(
-    [threads-after-fork]='api_test_(call|call_fork|fork|fork_handlers|helper_starts|helper_under_load|urcu_compat|urcu_tables_fork)|gp_test_asking|toolkit_test_(urcu|destructor_hands)|preload_test_fork_deadlock|rust_fork|torture_(everything|fork|heap_walk)'
+    [threads-after-fork]='api_test_(call|call_fork|fork|fork_handlers|helper_starts|helper_under_load|urcu_compat|urcu_tables_fork)|gp_test_asking|toolkit_test_(urcu|destructor_hands)|preload_test_fork_deadlock|rust_fork|torture_(everything|heap_walk)'
     [own-threads]='api_test_main_leaves|gp_test_idle|heap_test_background|preload_test_(life|tidy_thread|unshare)' # they are counted, and wake up
     [seccomp]='shortterm_test_hopeless_sizes|os_test_fallbacks'
     [fault-kind]='guard_test_guard'

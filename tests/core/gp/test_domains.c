@@ -230,21 +230,11 @@ TEST(synchronize_elsewhere_while_online_is_refused)
     assert_int_equal(prudence_domain_destroy(other), 0);
 }
 
-static int read_offline(void *domain)
-{
-    prudence_domain_read_lock(domain);
-    return 0;
-}
-
 TEST(a_section_while_offline_dies_with_a_message)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_QSBR);
-    struct child_result result;
 
-    child_run(read_offline, domain, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "offline"));
-    assert_true(child_said(&result, "mine"));
+    expect_death(prudence_domain_read_lock(domain), "offline", "mine");
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -259,12 +249,9 @@ static int qsbr_calls_elsewhere(void *domain)
 
 TEST(qsbr_and_manual_calls_on_other_kinds_are_reported)
 {
-    struct child_result result;
-
-    child_run(qsbr_calls_elsewhere, prudence_default_domain(), &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_int_equal(child_count(&result, "is not qsbr"), 3);
-    assert_int_equal(child_count(&result, "is not manual"), 1);
+    expect_exit(0, qsbr_calls_elsewhere(prudence_default_domain()), "");
+    assert_int_equal(said("is not qsbr"), 3);
+    assert_int_equal(said("is not manual"), 1);
 }
 
 /* -------------------------------------------------------------------------------- manual */

@@ -108,7 +108,7 @@ static void *end_inside(void *unused)
     return NULL;
 }
 
-static int end_a_section(void *unused)
+static int end_a_section(void)
 {
     prudence_gp_t cookie;
     pthread_t thread;
@@ -130,12 +130,8 @@ static int end_a_section(void *unused)
 
 TEST(their_sections_end, set_up, tear_down)
 {
-    struct child_result result;
-
-    child_run(end_a_section, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(
-        child_count(&result, "exits inside a read-side critical section of domain 'unnoticed'"), 2);
+    expect_exit(42, end_a_section(), "");
+    assert_int_equal(said("exits inside a read-side critical section of domain 'unnoticed'"), 2);
 }
 
 static void *read_then_wait(void *slot)

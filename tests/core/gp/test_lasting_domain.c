@@ -18,11 +18,10 @@ static struct prudence_domain *make_lasting(void)
     return domain;
 }
 
-static int makes_it_anew(void *unused)
+static int makes_it_anew(void)
 {
     struct prudence_domain *first = make_lasting(), *second = make_lasting();
 
-    (void)unused;
     assert_true(readers_are_lasting(second) && !readers_are_lasting(first));
     prudence_qsbr_online(second);
     assert_ptr_equal(reader_lasting_self, &readers_slot_if_any(second)->reader);
@@ -33,10 +32,7 @@ static int makes_it_anew(void *unused)
 
 TEST(a_child_makes_it_anew)
 {
-    struct child_result result;
-
-    child_run(makes_it_anew, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    expect_exit(42, makes_it_anew(), "");
 }
 
 SUITE()

@@ -103,24 +103,15 @@ static int waits_for_itself(void *domain)
     return 42;
 }
 
-static int aborts_inside(void *unused)
-{
-    prudence_read_lock();
-    prudence_gp_cond_synchronize_expedited(prudence_gp_get_state());
-    return 0;
-}
-
 TEST(inside_a_section)
 {
     struct prudence_domain *domain = prudence_domain_create("memb", PRUDENCE_DOMAIN_MEMB, NULL);
-    struct child_result result;
 
-    child_run(waits_for_itself, domain, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "prudence_domain_synchronize_expedited for domain 'memb'"));
-    child_run(aborts_inside, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "prudence_gp_cond_synchronize_expedited"));
+    expect_exit(42, waits_for_itself(domain),
+                "prudence_domain_synchronize_expedited for domain 'memb'");
+    expect_death(
+        (prudence_read_lock(), prudence_gp_cond_synchronize_expedited(prudence_gp_get_state())),
+        "prudence_gp_cond_synchronize_expedited");
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 

@@ -239,7 +239,7 @@ TEST(by_a_thread_that_ends)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static int quiescent_nowhere(void *unused)
+static int quiescent_nowhere(void)
 {
     struct prudence_domain *volatile nowhere = NULL; /* hides the NULL from the compiler */
 
@@ -248,7 +248,7 @@ static int quiescent_nowhere(void *unused)
     return 0;
 }
 
-static int quiescent_after_destroy(void *unused)
+static int quiescent_after_destroy(void)
 {
     struct prudence_domain *domain;
 
@@ -265,14 +265,8 @@ static int quiescent_after_destroy(void *unused)
 /* First, because this thread was in none yet. */
 TEST_FIRST(of_no_domain_it_says_so_when_asked_to_check)
 {
-    struct child_result result;
-
-    child_run(quiescent_nowhere, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "prudence_qsbr_quiescent"));
-    child_run(quiescent_after_destroy, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "prudence_qsbr_quiescent"));
+    expect_death(quiescent_nowhere(), "prudence_qsbr_quiescent");
+    expect_death(quiescent_after_destroy(), "prudence_qsbr_quiescent");
 }
 
 /* Ignores the option: a membarrier would cost more than all the fences that it saves. */

@@ -58,35 +58,21 @@ TEST(sequence_and_depth_share_a_word)
     prudence_synchronize();
 }
 
-static int nest_too_deep(void *domain)
+static void nest_too_deep(void (*lock)(void))
 {
-    for (unsigned i = 0; i < 1024; i++) {
-        if (domain)
-            prudence_domain_read_lock(domain);
-        else
-            prudence_read_lock();
-    }
-    return 0;
+    for (unsigned i = 0; i < 1024; i++)
+        lock();
+}
+
+static void lock_domain(void)
+{
+    prudence_domain_read_lock(prudence_default_domain());
 }
 
 TEST(nesting_1024_deep_dies_with_a_message)
 {
-    struct child_result result;
-
-    child_run(nest_too_deep, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "nested deeper than 1023"));
-    child_run(nest_too_deep, prudence_default_domain(), &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "nested deeper than 1023"));
-}
-
-static int unlock_too_often(void *unused)
-{
-    prudence_read_lock();
-    prudence_read_unlock();
-    prudence_read_unlock();
-    return 0;
+    expect_death(nest_too_deep(prudence_read_lock), "nested deeper than 1023");
+    expect_death(nest_too_deep(lock_domain), "nested deeper than 1023");
 }
 
 static void *unlock_once(void *unused)
@@ -95,28 +81,14 @@ static void *unlock_once(void *unused)
     return unused;
 }
 
-static int unlock_unregistered(void *unused)
-{
-    in_thread(unlock_once, unused);
-    return 0;
-}
-
-static int unlock_domain(void *unused)
-{
-    prudence_domain_read_unlock(prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL));
-    return 0;
-}
-
 TEST(an_unlock_too_many_dies_with_a_message)
 {
-    int (*const bodies[])(void *) = {unlock_too_often, unlock_unregistered, unlock_domain};
-    struct child_result result;
+    struct prudence_domain *other = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
 
-    for (unsigned i = 0; i < 3; i++) {
-        child_run(bodies[i], NULL, &result);
-        assert_true(child_died(&result));
-        assert_true(child_said(&result, "outside a read-side critical section"));
-    }
+    expect_death((prudence_read_lock(), prudence_read_unlock(), prudence_read_unlock()),
+                 "outside a read-side critical section");
+    expect_death(in_thread(unlock_once, NULL), "outside a read-side critical section");
+    expect_death(prudence_domain_read_unlock(other), "outside a read-side critical section");
 }
 
 /* The default domain is the same by its pointer and by the inline functions. */

@@ -76,33 +76,23 @@ static int adapt(void)
 
 TEST(fenced_by_option)
 {
-    struct child_result result;
-
-    child_again("churn", "reader_mode=fenced", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_true(child_said(&result, "mode=fenced membarriers=0 switches=0"));
+    expect_again(0, "churn", "reader_mode=fenced", "mode=fenced membarriers=0 switches=0");
 }
 
 TEST(fence_free_by_option)
 {
-    struct child_result result;
-
-    child_again("churn", "reader_mode=free", &result);
-    assert_true(child_exited_with(&result, 0));
+    expect_again(0, "churn", "reader_mode=free", "");
     if (!os_membarrier_available())
         skip();
-    assert_true(child_said(&result, "mode=fence-free"));
-    assert_false(child_said(&result, "membarriers=0 "));
-    assert_true(child_said(&result, "switches=0"));
+    assert_true(said("mode=fence-free"));
+    assert_false(said("membarriers=0 "));
+    assert_true(said("switches=0"));
 }
 
 TEST(fenced_for_good_without_membarrier)
 {
-    struct child_result result;
-
-    child_again("churn", "reader_mode=free,membarrier=0", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_true(child_said(&result, "mode=fenced membarriers=0 switches=0"));
+    expect_again(0, "churn", "reader_mode=free,membarrier=0",
+                 "mode=fenced membarriers=0 switches=0");
 }
 
 TEST(auto_follows_the_rates)

@@ -13,7 +13,7 @@
 
 enum way { PLAIN, EXPEDITED, CONDITIONAL };
 
-static int synchronize_inside(void *argument)
+static __attribute__((noinline)) int synchronize_inside(void *argument)
 {
     enum way way = *(enum way *)argument;
 
@@ -42,24 +42,21 @@ TEST(each_kind_aborts_with_the_callers_address)
 {
     static const char *const names[] = {"prudence_synchronize", "prudence_synchronize_expedited",
                                         "prudence_gp_cond_synchronize"};
-    struct child_result result;
 
     for (enum way way = PLAIN; way <= CONDITIONAL; way++) {
-        child_run(synchronize_inside, &way, &result);
-        assert_true(child_died(&result));
-        assert_true(child_said(&result, names[way]));
-        assert_names_the_caller(&result, (uintptr_t)synchronize_inside);
+        expect_death(synchronize_inside(&way), names[way]);
+        assert_names_the_caller(&last_child, (uintptr_t)synchronize_inside);
     }
 }
 
-static int synchronize_inside_another(void *unused)
+static __attribute__((noinline)) int synchronize_inside_another(void *unused)
 {
     prudence_domain_read_lock(prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL));
     prudence_synchronize();
     return 0;
 }
 
-static int synchronize_online(void *unused)
+static int synchronize_online(void)
 {
     prudence_qsbr_online(prudence_domain_create("other", PRUDENCE_DOMAIN_QSBR, NULL));
     prudence_synchronize();
@@ -68,13 +65,9 @@ static int synchronize_online(void *unused)
 
 TEST(so_it_is_in_a_section_of_any_domain)
 {
-    struct child_result result;
-
-    child_run(synchronize_inside_another, NULL, &result);
-    assert_true(child_died(&result));
-    assert_names_the_caller(&result, (uintptr_t)synchronize_inside_another);
-    child_run(synchronize_online, NULL, &result);
-    assert_true(child_died(&result));
+    expect_death(synchronize_inside_another(NULL), "");
+    assert_names_the_caller(&last_child, (uintptr_t)synchronize_inside_another);
+    expect_death(synchronize_online(), "");
 }
 
 /* One calling place; the use of the result prevents a tail call. */
@@ -89,7 +82,7 @@ static __attribute__((noinline)) bool is_refused_there(struct prudence_domain *d
     return prudence_domain_synchronize(domain) == EDEADLK;
 }
 
-static int domain_synchronize_inside(void *unused)
+static int domain_synchronize_inside(void)
 {
     struct prudence_domain *domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
     int refused = 0;
@@ -106,13 +99,9 @@ static int domain_synchronize_inside(void *unused)
 /* Each call is an error, but a loop does not fill the log: each calling place is reported once. */
 TEST(domain_synchronize_is_an_error_reported_once_a_place)
 {
-    struct child_result result;
-
-    child_run(domain_synchronize_inside, NULL, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "'mine'"));
-    assert_names_the_caller(&result, (uintptr_t)synchronize_here);
-    assert_int_equal(child_count(&result, "the thread would wait for itself"), 2);
+    expect_exit(42, domain_synchronize_inside(), "'mine'");
+    assert_names_the_caller(&last_child, (uintptr_t)synchronize_here);
+    assert_int_equal(said("the thread would wait for itself"), 2);
 }
 
 static struct prudence_domain *shared_domain;
@@ -126,7 +115,7 @@ static void *synchronize_in_a_thread(void *unused)
     return unused;
 }
 
-static int domain_synchronize_inside_by_threads(void *unused)
+static int domain_synchronize_inside_by_threads(void)
 {
     pthread_t threads[8];
 
@@ -138,14 +127,11 @@ static int domain_synchronize_inside_by_threads(void *unused)
 
 TEST(once_for_all_threads)
 {
-    struct child_result result;
-
-    child_run(domain_synchronize_inside_by_threads, NULL, &result);
-    assert_child_result(&result);
-    assert_int_equal(child_count(&result, "the thread would wait for itself"), 1);
+    expect_exit(42, domain_synchronize_inside_by_threads(), "");
+    assert_int_equal(said("the thread would wait for itself"), 1);
 }
 
-static int destroy_inside(void *unused)
+static __attribute__((noinline)) int destroy_inside(void *unused)
 {
     struct prudence_cache *cache = prudence_cache_create("kept", 64, NULL);
     int inside;
@@ -158,12 +144,8 @@ static int destroy_inside(void *unused)
 
 TEST(destroying_a_cache_inside_a_section_is_an_error)
 {
-    struct child_result result;
-
-    child_run(destroy_inside, NULL, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "'kept'"));
-    assert_names_the_caller(&result, (uintptr_t)destroy_inside);
+    expect_exit(42, destroy_inside(NULL), "'kept'");
+    assert_names_the_caller(&last_child, (uintptr_t)destroy_inside);
 }
 
 SUITE()

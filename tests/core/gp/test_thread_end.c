@@ -362,7 +362,7 @@ static void *enter_as_cxx(void *unused)
     return unused;
 }
 
-static int leaves_as_cxx(void *unused)
+static int leaves_as_cxx(void)
 {
     run(enter_as_cxx);
     prudence_synchronize();
@@ -371,11 +371,8 @@ static int leaves_as_cxx(void *unused)
 
 TEST(a_section_lasts_until_a_variables_destructor_ends_it)
 {
-    struct child_result result;
-
-    child_run(leaves_as_cxx, NULL, &result);
-    assert_child_result(&result);
-    assert_string_equal(result.output, "");
+    expect_exit(42, leaves_as_cxx(), "");
+    assert_string_equal(last_child.output, "");
 }
 
 SUITE(pthread_key_create(&keys[LATE], in_destructor))

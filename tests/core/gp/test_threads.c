@@ -54,15 +54,9 @@ static int exits_inside(void *domain)
 
 TEST(exit_inside_a_section_is_reported_and_blocks_nobody)
 {
-    struct child_result result;
-
-    child_run(exits_inside, NULL, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "exits inside a read-side critical section"));
-    assert_true(child_said(&result, "'default'"));
-    child_run(exits_inside, prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL), &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "'mine'"));
+    expect_exit(42, exits_inside(NULL), "exits inside a read-side critical section", "'default'");
+    expect_exit(42, exits_inside(prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL)),
+                "'mine'");
 }
 
 static void *read_after(void *held)
@@ -137,11 +131,8 @@ static int exits_online(void *domain)
 
 TEST(exit_online_is_going_offline)
 {
-    struct child_result result;
-
-    child_run(exits_online, prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL), &result);
-    assert_child_result(&result);
-    assert_string_equal(result.output, "");
+    expect_exit(42, exits_online(prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL)), "");
+    assert_string_equal(last_child.output, "");
 }
 
 static void *read_once(void *unused)

@@ -21,9 +21,9 @@ static void settle(void)
 }
 
 /* Steps: free, defer, defer the other object, defer past the latent cache, shrink the cache. */
-static void take_steps(void *steps)
+static void take_steps(const char *step)
 {
-    for (const char *step = steps; *step; step++) {
+    for (; *step; step++) {
         if (*step == 'f')
             prudence_cache_free(cache, object);
         else if (*step == 's')
@@ -56,8 +56,7 @@ TEST(doubles_die_in_the_slab)
     object = prudence_cache_alloc(cache);
     snprintf(pointer, sizeof pointer, "%p of cache 'test'", object);
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        expect_death(take_steps, (void *)(uintptr_t)rows[i].steps, rows[i].text, pointer,
-                     rows[i].what);
+        expect_death(take_steps(rows[i].steps), rows[i].text, pointer, rows[i].what);
     prudence_cache_free(cache, object);
     prudence_cache_free(cache, other);
     destroy_empty(cache);

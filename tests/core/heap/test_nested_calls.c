@@ -103,11 +103,6 @@ TEST(realloc_of_objects)
     }
 }
 
-static void free_again(void *object)
-{
-    prudence_free(object);
-}
-
 /* A nested free is put off, not lost. A second free then finds a foreign pointer. */
 TEST(frees_of_objects_are_put_off)
 {
@@ -128,7 +123,7 @@ TEST(frees_of_objects_are_put_off)
     assert_int_equal(after.deferred_frees, before.deferred_frees + 1);
     prudence_synchronize();
     prudence_trim();
-    expect_death(free_again, object, "prudence_free", "foreign pointer", NULL);
+    expect_death(prudence_free(object), "prudence_free", "foreign pointer");
 }
 
 /* -------------------------------------------------------------------------------- deferred blocks
@@ -204,53 +199,25 @@ TEST(deferred_blocks_do_not_pile_up)
 /* ---------------------------------------------------------------------------------------- misuse
  * */
 
-static void by_free(void *block)
+static void expect_death_by_all(char *block, const char *text)
 {
-    prudence_free(block);
-}
-
-static void by_nested_free(void *block)
-{
-    inside();
-    prudence_free(block);
-}
-
-static void by_free_deferred(void *block)
-{
-    prudence_free_deferred(block);
-}
-
-static void by_realloc(void *block)
-{
-    if (prudence_realloc(block, 10))
-        _Exit(0);
-}
-
-static void by_usable_size(void *block)
-{
-    prudence_usable_size(block);
-}
-
-static void by_cache_free(void *block)
-{
-    prudence_cache_free(cache, block);
+    expect_death(prudence_free(block), text);
+    expect_death((inside(), prudence_free(block)), text);
+    expect_death(prudence_free_deferred(block), text);
+    expect_death(discard(prudence_realloc(block, 10)), text);
+    expect_death(prudence_usable_size(block), text);
 }
 
 TEST(misuse)
 {
-    static void (*const by_all[])(void *) = {by_free, by_nested_free, by_free_deferred, by_realloc,
-                                             by_usable_size};
     char *freed = nested_malloc(100), *deferred = nested_malloc(100), *live = nested_malloc(100);
 
     prudence_free(freed);
     prudence_free_deferred(deferred);
-    for (unsigned i = 0; i < sizeof by_all / sizeof *by_all; i++) {
-        expect_death(by_all[i], freed, "a block that malloc gave to a nested call, is already free",
-                     NULL, NULL);
-        expect_death(by_all[i], deferred, "is already deferred and not yet safe", NULL, NULL);
-        expect_death(by_all[i], live + 24, "24 bytes after its start", NULL, NULL);
-    }
-    expect_death(by_cache_free, live, "prudence_cache_free", "belongs to no cache", NULL);
+    expect_death_by_all(freed, "a block that malloc gave to a nested call, is already free");
+    expect_death_by_all(deferred, "is already deferred and not yet safe");
+    expect_death_by_all(live + 24, "24 bytes after its start");
+    expect_death(prudence_cache_free(cache, live), "prudence_cache_free", "belongs to no cache");
     prudence_free(live);
 }
 
@@ -324,18 +291,13 @@ TEST(forked_child)
     assert_null(nested_put_off);
 }
 
-static bool always(void)
-{
-    return true;
-}
-
 /* Existing blocks are served, and then ENOMEM is returned. Nothing is lost. */
 TEST(no_memory)
 {
     void *blocks[2000];
     unsigned count = 0;
 
-    os_memory_fails = always;
+    memory_fail(0, UINT32_MAX);
     inside();
     assert_null(prudence_malloc((size_t)1 << 30));
     assert_int_equal(errno, ENOMEM);
@@ -349,7 +311,7 @@ TEST(no_memory)
     for (unsigned i = 0; i < count; i++)
         prudence_free(blocks[i]);
     outside();
-    os_memory_fails = NULL;
+    memory_succeed();
 }
 
 /* A constructor that allocates. */

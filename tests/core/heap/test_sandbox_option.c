@@ -134,15 +134,10 @@ TEST(at_run_time)
 
 TEST(from_the_environment)
 {
-    struct child_result result;
-
-    child_again("work", "sandbox=1", &result);
-    assert_child_result(&result);
-    child_again("work", "sandbox=1,rseq=1,membarrier=1,reader_mode=free", &result);
-    assert_child_result(&result);
-    child_again("none", "sandbox=yes", &result);
-    assert_true(child_exited_with(&result, 0));
-    assert_true(child_said(&result, "option 'sandbox': bad value 'yes' (expected: auto, 0 or 1)"));
+    expect_again(42, "work", "sandbox=1", "");
+    expect_again(42, "work", "sandbox=1,rseq=1,membarrier=1,reader_mode=free", "");
+    expect_again(0, "none", "sandbox=yes",
+                 "option 'sandbox': bad value 'yes' (expected: auto, 0 or 1)");
 }
 
 static int run_role(const char *role)

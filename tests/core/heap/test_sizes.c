@@ -162,13 +162,10 @@ static int destroy_with_live_objects(void *object)
 TEST(with_live_objects_a_family_stays_usable, set_up, take_down)
 {
     void *object = prudence_sizes_alloc(sizes, 1000);
-    struct child_result result;
 
     prudence_free(prudence_sizes_alloc(sizes, 50)); /* this class can be destroyed */
-    child_run(destroy_with_live_objects, object, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "prudence_sizes_destroy, called from"));
-    assert_true(child_said(&result, "cache 'any-1024' has 1 live object"));
+    expect_exit(42, destroy_with_live_objects(object), "prudence_sizes_destroy, called from",
+                "cache 'any-1024' has 1 live object");
     prudence_free(object);
 }
 
@@ -183,60 +180,41 @@ static struct prudence_sizes *ended_family(void)
     return family;
 }
 
-static void allocate_after_end(void *size)
-{
-    prudence_free(prudence_sizes_alloc(ended_family(), *(size_t *)size));
-}
-
-static void destroy_twice(void *unused)
-{
-    prudence_sizes_destroy(ended_family());
-}
-
 TEST(a_family_that_is_used_after_its_end_is_reported, set_up, take_down)
 {
-    size_t bytes[] = {0, 50, 1000, 170000};
+    static const size_t bytes[] = {0, 50, 1000, 170000};
 
     for (unsigned i = 0; i < sizeof bytes / sizeof *bytes; i++)
-        expect_death(allocate_after_end, &bytes[i], "prudence_sizes_alloc: the family 'ended'",
-                     "was destroyed", NULL);
-    expect_death(destroy_twice, NULL, "prudence_sizes_destroy: the family 'ended'", "was destroyed",
-                 NULL);
-}
-
-static bool no_memory(void)
-{
-    return true;
+        expect_death(discard(prudence_sizes_alloc(ended_family(), bytes[i])),
+                     "prudence_sizes_alloc: the family 'ended'", "was destroyed");
+    expect_death(prudence_sizes_destroy(ended_family()),
+                 "prudence_sizes_destroy: the family 'ended'", "was destroyed");
 }
 
 TEST(without_memory_nothing_is_made, set_up, take_down)
 {
-    os_memory_fails = no_memory;
+    memory_fail(0, UINT32_MAX);
     errno = 0;
     assert_null(prudence_sizes_create("none", domain));
     assert_int_equal(errno, ENOMEM);
     errno = 0;
     assert_null(prudence_sizes_alloc(sizes, 3000));
     assert_int_equal(errno, ENOMEM);
-    os_memory_fails = NULL;
+    memory_succeed();
     errno = 0;
     assert_null(prudence_sizes_alloc(sizes, SIZE_MAX));
     assert_int_equal(errno, ENOMEM);
     prudence_free(prudence_sizes_alloc(sizes, 3000));
 }
 
-static int create_without_a_name(void *unused)
+static int create_without_a_name(void)
 {
     return prudence_sizes_create(NULL, NULL) ? 1 : 42;
 }
 
 TEST(bad_arguments_are_refused)
 {
-    struct child_result result;
-
-    child_run(create_without_a_name, NULL, &result);
-    assert_child_result(&result);
-    assert_true(child_said(&result, "prudence_sizes_create: the name is NULL"));
+    expect_exit(42, create_without_a_name(), "prudence_sizes_create: the name is NULL");
     errno = 0;
     assert_null(prudence_sizes_create(NULL, NULL));
     assert_int_equal(errno, EINVAL);

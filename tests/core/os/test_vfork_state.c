@@ -107,11 +107,10 @@ TEST(children_within_children, begin)
     assert_false(os_in_vfork_child);
 }
 
-static int die_with_a_lock(void *unused)
+static int die_with_a_lock(void)
 {
     uint64_t saved;
 
-    (void)unused;
     begin(NULL);
     saved = vfork_prepare();
     vfork_child(saved);
@@ -122,11 +121,7 @@ static int die_with_a_lock(void *unused)
 
 TEST(one_that_dies_with_a_lock_ends_the_parent_with_a_report)
 {
-    struct child_result result;
-
-    child_run(die_with_a_lock, NULL, &result);
-    assert_true(child_died(&result));
-    assert_true(child_said(&result, "child 4711 of vfork ended inside the library"));
+    expect_death(die_with_a_lock(), "child 4711 of vfork ended inside the library");
 }
 
 SUITE()

@@ -37,10 +37,8 @@ static void give_back(bool defers, void *given)
         prudence_cache_free(cache, given);
 }
 
-static void misuse_and_end(void *argument)
+static void misuse_and_end(const struct misuse *misuse)
 {
-    const struct misuse *misuse = argument;
-
     give_back(misuse->defers[0], object);
     for (unsigned i = 0; i < misuse->between; i++)
         give_back(misuse->defers[0], others[i]);
@@ -58,7 +56,7 @@ static void copies_meet(void **state)
 
         if (misuse.on_other_cpu && !injected)
             continue;
-        expect_death(misuse_and_end, &misuse, "not at the call",
+        expect_death(misuse_and_end(&misuse), "not at the call",
                      misuse.defers[0] || misuse.defers[1] ? "end of the process: "
                                                           : "end of the process: double free: 0x",
                      pointer);
@@ -86,7 +84,7 @@ static void copies_meet_in_a_ring_without_places(void **state)
         cpu->closed = cpu->line.ring_tail;
         cpu_cache_release(cpu);
     }
-    expect_death(misuse_and_end, &misuse, "end of the process: 0x", pointer, "already deferred");
+    expect_death(misuse_and_end(&misuse), "end of the process: 0x", pointer, "already deferred");
     prudence_manual_advance(cache->domain);
     prudence_cache_shrink(cache);
 }

@@ -161,9 +161,9 @@ static void check_addresses(const struct prudence_routes *table,
     assert_int_equal(prudence_routes_get(table, prefix), there ? there->value : 0);
 }
 
-static void random_updates(unsigned family, uint64_t prefixes, unsigned looks)
+static void random_updates_in(struct prudence_routes *table, unsigned family, uint64_t prefixes,
+                              unsigned looks)
 {
-    struct prudence_routes *table = routes_of(family, prefixes, NULL);
     const unsigned most = family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
 
     seed = 4711 + prefixes + family + test_seed(0) * 1000;
@@ -197,11 +197,28 @@ static void random_updates(unsigned family, uint64_t prefixes, unsigned looks)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
+static void random_updates(unsigned family, uint64_t prefixes, unsigned looks)
+{
+    random_updates_in(routes_of(family, prefixes, NULL), family, prefixes, looks);
+}
+
 TEST(ipv4_is_as_the_model)
 {
     random_updates(PRUDENCE_ROUTES_IPV4, 0, 80);
     random_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, 40);
     random_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, 4);
+}
+
+/* Areas where most of the random prefixes are, beside words of the index that lead to nodes. */
+TEST(areas_are_as_the_model)
+{
+    static const unsigned char bytes[] = {0x00, 0x20, 0x80, 0xff};
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 1 << 11, NULL);
+
+    for (unsigned i = 0; i < 12; i++)
+        make_area(table, bytes[i / 4], bytes[i % 4]);
+    check_trie(table);
+    random_updates_in(table, PRUDENCE_ROUTES_IPV4, 1 << 11, 40);
 }
 
 TEST(ipv6_is_as_the_model)

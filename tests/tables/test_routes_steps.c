@@ -209,10 +209,19 @@ static void apply_stepped(void *update)
     apply(stepped, update);
 }
 
-static void step_updates(unsigned family, uint64_t prefixes, const struct update *updates,
-                         unsigned count)
+static void make_areas(void)
+{
+    make_area(stepped, 10, 1);
+    make_area(stepped, 192, 0);
+    make_area(stepped, 200, 1);
+}
+
+static void step_updates(unsigned family, uint64_t prefixes, bool has_areas,
+                         const struct update *updates, unsigned count)
 {
     stepped = table_with(family, prefixes, family ? few6 : few4);
+    if (has_areas)
+        make_areas();
     take_addresses(family ? at6 : at4);
     for (unsigned i = 0; i < count; i++) {
         struct update update = updates[i];
@@ -237,20 +246,22 @@ static void step_updates(unsigned family, uint64_t prefixes, const struct update
 
 TEST(an_update_is_one_step_for_each_address)
 {
-    step_updates(PRUDENCE_ROUTES_IPV4, 0, updates4, COUNT(updates4));
-    step_updates(PRUDENCE_ROUTES_IPV6, 0, updates6, COUNT(updates6));
+    step_updates(PRUDENCE_ROUTES_IPV4, 0, false, updates4, COUNT(updates4));
+    step_updates(PRUDENCE_ROUTES_IPV6, 0, false, updates6, COUNT(updates6));
     assert_true(looks > 20000);
 }
 
 TEST(so_it_is_with_wider_indexes)
 {
     /* Skips updates that write thousands of words of the index. */
-    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 2, 4);
-    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 10, 4);
-    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 2, 3);
-    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 10, 4);
-    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 11, updates6 + 1, 3);
-    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, updates6 + 12, 3);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, false, updates4 + 2, 4);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, false, updates4 + 10, 4);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, true, updates4 + 3, 2);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, true, updates4 + 10, 4);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, false, updates4 + 2, 3);
+    step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, false, updates4 + 10, 4);
+    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 11, false, updates6 + 1, 3);
+    step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, false, updates6 + 12, 3);
 }
 
 /* Adds prefixes far from the others; each IPv6 prefix has a separate shortcut. */
@@ -289,6 +300,26 @@ TEST(a_wider_index_is_one_step)
 {
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV4, (struct update){ADD, "9.9.9.9/32", 7});
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV6, (struct update){ADD, "9999::/48", 7});
+}
+
+/* An update that makes an area changes nothing else. */
+TEST(an_area_is_one_step)
+{
+    struct update update = {ADD, "10.1.255.0/24", 7};
+    struct prudence_routes_prefix prefix = {.address = {10, 1, 224}, .length = 24};
+
+    stepped = table_with(PRUDENCE_ROUTES_IPV4, 1 << 11, few4);
+    for (; prefix.address[2] < 224 + ROUTE_AREA_WORDS - 2; prefix.address[2]++)
+        assert_int_equal(prudence_routes_add(stepped, &prefix, 1, NULL), 0);
+    take_addresses(at4);
+    look_at_all(before);
+    memcpy(after, before, sizeof after);
+    memcpy(last, before, sizeof last);
+    assert_int_equal(route_table_of(stepped)->areas, 0);
+    step_through(apply_stepped, &update, look);
+    assert_int_equal(route_table_of(stepped)->areas, 1);
+    check_trie(stepped);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
 /* -------------------------------------------------------------------------------------- lookups */
@@ -383,6 +414,33 @@ TEST(a_lookup_has_one_right_answer)
     };
 
     stepped = table_with(PRUDENCE_ROUTES_IPV4, 0, few4);
+    for (unsigned i = 0; i < COUNT(pairs); i++) {
+        struct address address = address_of(pairs[i].address);
+
+        park(&address, &pairs[i].one, &pairs[i].two, 3 * deep_stride(3));
+        is_together = true;
+        park(&address, &pairs[i].one, &pairs[i].two, 7 * deep_stride(3));
+        is_together = false;
+    }
+    check_trie(stepped);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+/* The same by words of areas, which may lead to nodes. */
+TEST(so_it_has_in_areas)
+{
+    static const struct {
+        struct update one, two;
+        const char *address;
+    } pairs[] = {
+        {{ADD, "10.1.2.0/28", 2}, {REMOVE, "10.1.2.3/32", 0}, "10.1.2.3"},
+        {{REMOVE, "10.1.2.3/32", 0}, {ADD, "10.1.2.3/32", 8}, "10.1.2.3"},
+        {{REMOVE, "10.1.2.64/26", 0}, {REMOVE, "10.1.2.0/24", 0}, "10.1.2.65"},
+        {{ADD, "200.1.2.0/24", 9}, {ADD, "200.1.2.77/32", 10}, "200.1.2.77"},
+    };
+
+    stepped = table_with(PRUDENCE_ROUTES_IPV4, 1 << 11, few4);
+    make_areas();
     for (unsigned i = 0; i < COUNT(pairs); i++) {
         struct address address = address_of(pairs[i].address);
 

@@ -294,6 +294,8 @@ TEST(areas_are_limited)
     for (prefix.address[0] = 100; prefix.address[2] < 32; prefix.address[2]++)
         assert_int_equal(prudence_routes_add(table, &prefix, 7, NULL), 0);
     assert_int_equal(route_table_of(table)->areas, ROUTE_AREAS_MOST);
+    route_area_add(route_table_of(table), (route_key)100 << 120); /* for one that asked before */
+    assert_int_equal(route_table_of(table)->areas, ROUTE_AREAS_MOST);
     assert_int_equal(route(table, "100.0.31.1"), 7);
     check_trie(table);
     assert_int_equal(prudence_routes_destroy(table), 0);

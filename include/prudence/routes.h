@@ -62,9 +62,12 @@ struct prudence_routes_prefix {
 
 /*
  * The first word of a table: the address of the index, with the number of an address's bits that
- * select a word there in the lowest 6 bits. That word is a value (0: none) if no longer prefix is
+ * select a word there in the lowest 5 bits. That word is a value (0: none) if no longer prefix is
  * there, or a node's address, negated. So the highest bit is set, which no value has. Values are
  * stored unchanged, because leak checkers recognise a pointer by that.
+ *
+ * If PRUDENCE_ROUTES_AREAS is set in the first word, a word of the index may also be the negated
+ * address of an area, plus 1. An area has such a word for each value of the next 12 bits.
  *
  * A node covers 6 bits of an address: prefixes of 6 lengths, and the places of longer ones.
  *
@@ -83,7 +86,10 @@ struct prudence_routes {
 };
 
 #define PRUDENCE_ROUTES_NODE         (UINT64_C(1) << 63)
-#define PRUDENCE_ROUTES_BITS_MASK    UINT64_C(63)
+#define PRUDENCE_ROUTES_BITS_MASK    UINT64_C(31)
+#define PRUDENCE_ROUTES_AREAS        UINT64_C(32)
+#define PRUDENCE_ROUTES_AREA_BITS    12
+#define PRUDENCE_ROUTES_AREA_END     25 /* bits of an address that lead to a word of an area */
 #define PRUDENCE_ROUTES_SKIP_SHIFT   56
 #define PRUDENCE_ROUTES_ADDRESS_MASK (UINT64_MAX >> 8)
 #define PRUDENCE_ROUTES_MIDDLE       61 /* bits before a level of IPv6 that no edge skips */
@@ -149,8 +155,23 @@ static inline const uint64_t *prudence_routes_match_(const uint64_t *node, uint6
  * these first bits of a number select. */
 static inline const uint64_t *prudence_routes_word_(uintptr_t words, uint64_t high)
 {
-    return PRUDENCE_CAST(const uint64_t *, words & ~PRUDENCE_ROUTES_BITS_MASK) +
-           (high >> ((0 - words) & PRUDENCE_ROUTES_BITS_MASK));
+    return PRUDENCE_CAST(const uint64_t *,
+                         words & ~(PRUDENCE_ROUTES_AREAS | PRUDENCE_ROUTES_BITS_MASK)) +
+           (high >> (32 | ((0 - words) & PRUDENCE_ROUTES_BITS_MASK)));
+}
+
+/* Returns whether a word of the index, with the highest bit set, leads to an area. */
+static inline bool prudence_routes_is_area_(uint64_t word)
+{
+    return word & 1;
+}
+
+/* Returns the word of the area that an address selects. */
+static inline const uint64_t *prudence_routes_area_word_(uint64_t word, uint64_t high)
+{
+    return PRUDENCE_CAST(const uint64_t *, 1 - word) +
+           (high << (PRUDENCE_ROUTES_AREA_END - PRUDENCE_ROUTES_AREA_BITS) >>
+            (64 - PRUDENCE_ROUTES_AREA_BITS));
 }
 
 /* Looks up from a node on that these bits of an IPv4 address follow. */
@@ -170,12 +191,18 @@ static inline uintptr_t prudence_routes_lookup_near_(const uint64_t *node, uint6
 static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *table, uint64_t high)
 {
     const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
-    const uint64_t word = __atomic_load_n(prudence_routes_word_(index, high), __ATOMIC_CONSUME);
+    uint64_t word = __atomic_load_n(prudence_routes_word_(index, high), __ATOMIC_CONSUME);
+    uint64_t bits = index & PRUDENCE_ROUTES_BITS_MASK;
 
-    return word & PRUDENCE_ROUTES_NODE
-               ? prudence_routes_lookup_near_(PRUDENCE_CAST(const uint64_t *, 0 - word),
-                                              high << (index & PRUDENCE_ROUTES_BITS_MASK))
-               : word;
+    if (!(word & PRUDENCE_ROUTES_NODE))
+        return word;
+    if (prudence_routes_is_area_(word)) {
+        word = __atomic_load_n(prudence_routes_area_word_(word, high), __ATOMIC_CONSUME);
+        if (!(word & PRUDENCE_ROUTES_NODE))
+            return word;
+        bits = PRUDENCE_ROUTES_AREA_END;
+    }
+    return prudence_routes_lookup_near_(PRUDENCE_CAST(const uint64_t *, 0 - word), high << bits);
 }
 
 /* Returns a number whose first bits select the slot that has the node that these first 31 bits lead
@@ -269,16 +296,18 @@ static inline uint64_t prudence_routes_high_(const unsigned char *address)
     return UINT64_C(1) * __builtin_bswap32(bytes) << 32;
 }
 
+/* Addresses of a group: enough to hide a load from memory, few enough to leave the processor's
+ * first cache to the nodes. */
+#define PRUDENCE_ROUTES_GROUP 32u
+
 /*
  * Looks up `count` IPv4 addresses, each one level further in turn, so that the processor loads the
  * next nodes of all at once. Until then values[i] is a word as in the index: the answer, or the
  * negated address of the node where the lookup goes on.
  */
-static inline void prudence_routes_lookup_group_(const struct prudence_routes *table,
-                                                 const unsigned char *addresses, size_t count,
-                                                 uintptr_t *values)
+static inline void prudence_routes_lookup_steps_(uintptr_t index, const unsigned char *addresses,
+                                                 size_t count, uintptr_t *values)
 {
-    const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
     const uint64_t bits = index & PRUDENCE_ROUTES_BITS_MASK;
     size_t i;
 
@@ -311,9 +340,61 @@ static inline void prudence_routes_lookup_group_(const struct prudence_routes *t
                                              prudence_routes_high_(addresses + 4 * i) << bits << 6);
 }
 
-/* Addresses of a group: enough to hide a load from memory, few enough to leave the processor's
- * first cache to the nodes. */
-#define PRUDENCE_ROUTES_GROUP 32u
+/*
+ * The same in a table that has areas, which is small. Most words there are values, without a rule
+ * that a processor could predict, so the addresses that go on are listed without a branch.
+ */
+static inline void prudence_routes_lookup_areas_(uintptr_t index, const unsigned char *addresses,
+                                                 size_t count, uintptr_t *values)
+{
+    const uint64_t bits = index & PRUDENCE_ROUTES_BITS_MASK;
+    unsigned char at_node[PRUDENCE_ROUTES_GROUP] = {0}, below_area[PRUDENCE_ROUTES_GROUP] = {0};
+    size_t i, k, last, nodes = 0, below = 0;
+
+    for (i = 0; i < count; i++) {
+        values[i] =
+            __atomic_load_n(prudence_routes_word_(index, prudence_routes_high_(addresses + 4 * i)),
+                            __ATOMIC_CONSUME);
+        at_node[nodes] = PRUDENCE_CONVERT(unsigned char, i);
+        nodes += values[i] >> 63;
+    }
+    for (last = nodes, nodes = 0, k = 0; k < last; k++) {
+        i = at_node[k];
+        if (prudence_routes_is_area_(values[i])) {
+            values[i] = __atomic_load_n(
+                prudence_routes_area_word_(values[i], prudence_routes_high_(addresses + 4 * i)),
+                __ATOMIC_CONSUME);
+            below_area[below] = PRUDENCE_CONVERT(unsigned char, i);
+            below += values[i] >> 63;
+        } else {
+            __builtin_prefetch(PRUDENCE_CAST(const uint64_t *, 0 - values[i]));
+            at_node[nodes++] = PRUDENCE_CONVERT(unsigned char, i);
+        }
+    }
+    for (k = 0; k < nodes; k++) {
+        i = at_node[k];
+        values[i] = prudence_routes_lookup_near_(PRUDENCE_CAST(const uint64_t *, 0 - values[i]),
+                                                 prudence_routes_high_(addresses + 4 * i) << bits);
+    }
+    for (k = 0; k < below; k++) {
+        i = below_area[k];
+        values[i] = prudence_routes_lookup_near_(PRUDENCE_CAST(const uint64_t *, 0 - values[i]),
+                                                 prudence_routes_high_(addresses + 4 * i)
+                                                     << PRUDENCE_ROUTES_AREA_END);
+    }
+}
+
+static inline void prudence_routes_lookup_group_(const struct prudence_routes *table,
+                                                 const unsigned char *addresses, size_t count,
+                                                 uintptr_t *values)
+{
+    const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
+
+    if (index & PRUDENCE_ROUTES_AREAS)
+        prudence_routes_lookup_areas_(index, addresses, count, values);
+    else
+        prudence_routes_lookup_steps_(index, addresses, count, values);
+}
 
 /*
  * Returns the address by which ThreadSanitizer knows a value. An update that brings the value into
@@ -349,7 +430,7 @@ struct prudence_routes_attr {
  * names the cause), ENOMEM, or ENOTSUP: an x86-64 processor without the instruction popcnt, which
  * all since 2008 have.
  */
-#define prudence_routes_create prudence_routes2_create /* 2 is the layout that lookups read */
+#define prudence_routes_create prudence_routes3_create /* 3 is the layout that lookups read */
 PRUDENCE_API struct prudence_routes *
 prudence_routes_create(const char *name, const struct prudence_routes_attr *attr);
 
@@ -368,8 +449,9 @@ PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
  * Return the value of the longest prefix that matches the address, or 0 if none does. Wait-free.
  * Cost: two loads, if nothing is longer than the index is wide (7 bits; from 256 prefixes on 13,
  * from 131,072 on 19). Otherwise a node of 2 cache lines for each 6 bits more, at most 5 (IPv4) or
- * 21 (IPv6, where most have none and the first 31 bits are mostly spared). A table of the other
- * family gives a meaningless answer.
+ * 21 (IPv6, where most have none and the first 31 bits are mostly spared). With 256 to 8,191
+ * prefixes of IPv4, one load spares the first 25 bits in up to 32 regions of 13 bits that have
+ * many. A table of the other family gives a meaningless answer.
  */
 PRUDENCE_INLINE uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes *table,
                                                       const void *address)
@@ -399,7 +481,8 @@ PRUDENCE_INLINE uintptr_t prudence_routes_lookup_ipv6(const struct prudence_rout
  * values that prudence_routes_lookup_ipv4 would return, in the same order. All lookups are inside
  * one section of the caller. Each address gets an answer that was right at a moment during the
  * call. Wait-free. Cost: about the instructions of single lookups, but the loads of up to 32
- * lookups overlap. So a table that does not fit the processor's caches gains most.
+ * lookups overlap. So a table that does not fit the processor's caches gains most, and one of fewer
+ * than 8,192 prefixes has fewer branches that cannot be predicted.
  */
 PRUDENCE_INLINE void prudence_routes_lookup_many_ipv4(const struct prudence_routes *table,
                                                       const void *addresses, size_t count,
@@ -494,8 +577,8 @@ struct prudence_routes_stats {
     uint64_t prefixes;
     uint64_t nodes;
     uint64_t index_bits;   /* number of an address's bits that the index is for */
-    uint64_t refused;      /* number of times that memory was lacking for a wider index or more
-                              shortcuts */
+    uint64_t refused;      /* number of times that memory was lacking for a wider index, a part of
+                              it, or more shortcuts */
     uint64_t bytes_live;   /* bytes of the table, the index, the shortcuts, all nodes, also spare */
     uint64_t bytes_latent; /* bytes that were replaced and wait for readers */
 };

@@ -5,6 +5,7 @@
 
 #include <prudence/prudence.h>
 
+#include "tables/route_area.h"
 #include "tables/route_index.h"
 #include "tables/route_room.h"
 #include "tables/route_shortcut.h"
@@ -111,7 +112,7 @@ static void route_update_put(struct route_table *table, const struct place *plac
             *route_path(fresh) = *route_path(place->path[number]);
         hang(table, place, number - 1, fresh, level);
     }
-    if (level == route_index_level(table->public.index))
+    if (level == route_index_level(table->public.index, place->key))
         route_index_set(table, place->key, route_index_node(fresh));
 }
 
@@ -124,9 +125,10 @@ static void hand_down(const struct route_table *table, const struct route_node *
                       unsigned level, route_key key, unsigned bit, unsigned owner, uint64_t word)
 {
     const uintptr_t index = table->public.index;
+    const unsigned index_level = route_index_level(index, key);
     uint64_t slots = route_slots(bit == ROUTE_ABOVE ? ROUTE_FIRST : bit);
 
-    if (level >= route_index_level(index))
+    if (level >= index_level)
         slots &= node->children; /* only children inherit */
     for (; slots; slots &= slots - 1) {
         const unsigned slot = (unsigned)__builtin_ctzll(slots);
@@ -141,7 +143,7 @@ static void hand_down(const struct route_table *table, const struct route_node *
             store_release(&child->words[route_value_at(child, ROUTE_ABOVE)], word);
             hand_down(table, child, level + 1 + route_edge_levels(edge), below, ROUTE_ABOVE,
                       ROUTE_ABOVE, word);
-        } else if (level < route_index_level(index)) {
+        } else if (level < index_level) {
             route_index_fill(index, below, route_bits_before(level + 1), word);
         }
     }
@@ -173,7 +175,7 @@ static uint64_t route_update_make_chain(struct route_table *table, const struct 
                               route_update_make_chain(table, place, at, room, above, word));
     count_node(table, node, 1);
     route_shortcut_add(table, level, node, at);
-    if (at == route_index_level(table->public.index))
+    if (at == route_index_level(table->public.index, place->key))
         route_index_set(table, place->key, route_index_node(node));
     return route_edge(node, at - level - 1);
 }
@@ -294,7 +296,7 @@ static void grow_node(struct route_table *table, const struct place *place, stru
     route_update_put(table, place, place->depth, fresh);
     if (level == place->level)
         hand_down(table, fresh, level, place->key, place->bit, place->bit, word);
-    else if (place->level < route_index_level(table->public.index))
+    else if (place->level < route_index_level(table->public.index, place->key))
         route_index_fill(table->public.index, place->key, place->length, word);
 }
 
@@ -340,7 +342,7 @@ static void shrink_node(struct route_table *table, const struct place *place,
     const unsigned stays = place->stays;
     const struct route_node *from = place->path[stays];
     const unsigned level = place->levels[stays];
-    const unsigned index_level = route_index_level(table->public.index);
+    const unsigned index_level = route_index_level(table->public.index, place->key);
 
     if (stays == place->depth)
         route_node_without_prefix(fresh, from, place->bit);
@@ -452,6 +454,7 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_ro
     struct route_table *table = route_table_of(public);
     struct place place;
     struct route_room room;
+    bool asks_for_area;
     int error;
 
     route_tell(there, 0);
@@ -468,6 +471,8 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_ro
     else
         grow_node(table, &place, &room, value);
     count_add(&table->prefixes, 1);
+    asks_for_area =
+        route_area_is_wanted(table, place.key, place.levels[place.depth], room.need.words);
     os_lock_release(&table->lock);
     if (place.edge)
         route_node_defer(table, route_edge_node(place.edge));
@@ -475,6 +480,8 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_ro
         defer_path(table, &place, place.depth);
     route_room_restock(table, &room);
     route_index_follow_count(table);
+    if (unlikely(asks_for_area))
+        route_area_add(table, place.key);
     route_shortcuts_follow_count(table);
     return 0;
 }

@@ -12,7 +12,7 @@ static inline unsigned route_words_bits(uintptr_t words)
 
 static inline uint64_t *route_words(uintptr_t words)
 {
-    return (uint64_t *)(words & ~(uintptr_t)PRUDENCE_ROUTES_BITS_MASK);
+    return (uint64_t *)(words & ~(uintptr_t)(PRUDENCE_ROUTES_AREAS | PRUDENCE_ROUTES_BITS_MASK));
 }
 
 static inline size_t route_words_bytes(uintptr_t words)

@@ -10,6 +10,7 @@
 #include <prudence/structure.h>
 
 #include "tables/attributes.h"
+#include "tables/route_area.h"
 #include "tables/route_index.h"
 #include "tables/route_room.h"
 #include "tables/route_shortcut.h"
@@ -101,6 +102,8 @@ static void unmake_caches(const struct route_table *table)
 
 static void free_arrays(const struct route_table *table)
 {
+    if (table->public.index)
+        route_index_drop_areas(table, table->public.index, false);
     route_words_let_go(table, table->public.index, 0);
     route_words_let_go(table, table->public.shortcuts, 0);
 }
@@ -221,15 +224,15 @@ int prudence_routes_stats_sized(struct prudence_routes *public, struct prudence_
     if (!table || !stats)
         return EINVAL;
     os_lock_take(&table->lock);
-    all = (struct prudence_routes_stats){.prefixes = table->prefixes,
-                                         .nodes = table->nodes,
-                                         .index_bits = route_words_bits(table->public.index),
-                                         .refused = table->refused,
-                                         .bytes_live =
-                                             routes_bytes(table->node_front) +
-                                             route_words_outside(table, table->public.index) +
-                                             route_words_outside(table, table->public.shortcuts) +
-                                             table->node_bytes + route_room_spare_bytes(table)};
+    all = (struct prudence_routes_stats){
+        .prefixes = table->prefixes,
+        .nodes = table->nodes,
+        .index_bits = route_words_bits(table->public.index),
+        .refused = table->refused,
+        .bytes_live = routes_bytes(table->node_front) +
+                      route_words_outside(table, table->public.index) +
+                      route_words_outside(table, table->public.shortcuts) +
+                      route_areas_bytes(table) + table->node_bytes + route_room_spare_bytes(table)};
     os_lock_release(&table->lock);
     all.bytes_latent = latent_bytes(table);
     give_sized(stats, size, &all, sizeof all);

@@ -15,7 +15,9 @@
  * Index. The index has a word for each value of the first `bits` bits of an address, which are the
  * bits above one of the levels. The word is the node of that level or, if there is none, the value
  * of the longest prefix that matches. Lookups begin there. Writers, get and walks use the trie
- * above that level, which the index only repeats.
+ * above that level, which the index only repeats. In a small table of IPv4, a word may lead to an
+ * area (route_area.c), whose words are for more bits. All that is said of words of the index is
+ * true of those.
  *
  * IPv6. A node may hang several levels below another one (route_edge), and shortcuts lead to some
  * nodes (route_shortcut.c, ADR 70). An address that leaves an edge in the middle gets its answer
@@ -74,6 +76,7 @@ struct route_table {
     struct route_node *root;    /* protected, like the rest, by the lock; read by all */
     uint64_t prefixes;          /* read by all */
     uint64_t nodes, node_bytes; /* in the trie */
+    unsigned areas;             /* of the index (route_area.c) */
     uint64_t edges_across;      /* edges across level 6, which have shortcuts; read by all */
     uint64_t refused;
     struct route_node *spares[ROUTE_NODE_SIZES]; /* for the next updates (route_room.c), or NULL */

@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_ROUTES_TEST_H
 #define TESTS_SUPPORT_ROUTES_TEST_H
 
+#include "tables/route_area.h"
 #include "tables/route_index.h"
 #include "tables/route_shortcut.h"
 #include "tables/route_words.h"
@@ -133,14 +134,29 @@ static uint64_t slots_in_use(const struct route_table *table)
     return count;
 }
 
-/* Checks all words of the index that begin with these bits. */
+/* Checks all words of the index, and of areas, that begin with these bits. */
 static void check_words(uintptr_t index, route_key key, unsigned length, uint64_t word)
 {
-    const unsigned bits = route_words_bits(index);
-    const uint64_t *first = &route_words(index)[(size_t)(key >> (128 - bits))];
+    const struct route_span span =
+        length > route_words_bits(index) ? route_index_find(index, key) : route_index_span(index);
+    const uint64_t *first = route_span_word(&span, key);
 
-    for (size_t i = 0; i < (size_t)1 << (bits - length); i++)
-        assert_int_equal(first[i], word);
+    for (size_t i = 0; i < (size_t)1 << (span.before + span.bits - length); i++) {
+        const bool is_area = route_is_area(first[i]);
+        const uint64_t *const words = is_area ? route_area_span(first[i]).words : &first[i];
+
+        for (size_t n = 0; n < (is_area ? (size_t)1 << PRUDENCE_ROUTES_AREA_BITS : 1); n++)
+            assert_int_equal(words[n], word);
+    }
+}
+
+static unsigned areas_in(uintptr_t index)
+{
+    unsigned areas = 0;
+
+    for (size_t i = 0; i < (size_t)1 << route_words_bits(index); i++)
+        areas += route_is_area(route_words(index)[i]);
+    return areas;
 }
 
 /* Checks that the edge ends below `level`, and no later than the next level that always has a
@@ -188,7 +204,8 @@ static void check_node(const struct route_table *table, const struct route_node 
             check_node(table, child, level + 1 + route_edge_levels(edge),
                        route_key_along(below, level, edge), sums);
         }
-        if (level >= route_index_level(index) || (child && level + 1 < route_index_level(index)))
+        if (level >= route_index_level(index, below) ||
+            (child && level + 1 < route_index_level(index, below)))
             continue;
         check_words(index, below, route_bits_before(level + 1),
                     child ? route_index_node(child) : word);
@@ -201,11 +218,30 @@ ROUTES_TEST_UNUSED static void check_trie(const struct prudence_routes *public)
     struct sums sums = {0};
 
     check_node(table, table->root, 0, 0, &sums);
+    assert_int_equal(areas_in(table->public.index), table->areas);
     assert_int_equal(sums.prefixes, prudence_routes_count(public));
     assert_int_equal(sums.nodes, table->nodes);
     assert_int_equal(sums.bytes, table->node_bytes);
     assert_int_equal(sums.across, table->edges_across);
     assert_int_equal(sums.in_slots, slots_in_use(table));
+}
+
+/* Makes the area of addresses that begin with these two bytes: prefixes that fill a node ask for
+ * it, and go again. The area stays. */
+ROUTES_TEST_UNUSED static void make_area(struct prudence_routes *table, unsigned char first,
+                                         unsigned char second)
+{
+    struct prudence_routes_prefix prefix = {.address = {first, second, 224}, .length = 24};
+    const unsigned areas = route_table_of(table)->areas;
+
+    for (; prefix.address[2] < 224 + ROUTE_AREA_WORDS - 1; prefix.address[2]++) {
+        assert_int_equal(route_table_of(table)->areas, areas);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1, NULL), 0);
+    }
+    assert_int_equal(route_table_of(table)->areas, areas + 1);
+    while (prefix.address[2]-- > 224)
+        assert_int_equal(prudence_routes_erase(table, &prefix, NULL), 0);
+    assert_int_equal(route_table_of(table)->areas, areas + 1);
 }
 
 #endif /* TESTS_SUPPORT_ROUTES_TEST_H */

@@ -77,7 +77,7 @@ static const struct test_case cases[] = {
     {"some chains", OF_HASHES | 1u << TABLE_HASH_VALUES, .stay = 6, .pass = 4,
      .hash = hash_few_buckets},
     {"an array that grows", 1u << TABLE_IDS, .stay = 62, .pass = 4},
-    {"prefixes of IPv4", 1u << TABLE_ROUTES_IPV4,
+    {"prefixes of IPv4", 1u << TABLE_ROUTES_IPV4 | 1u << TABLE_ROUTES_AREAS,
      .staying = {"0.0.0.0/1", "10.1.0.0/16", "10.1.2.0/24"},
      .passing = {"0.0.0.0/0", "10.0.0.0/9", "10.1.0.0/19", "10.1.2.0/25", "10.1.2.3/32",
                  "12.0.0.0/6", "192.0.2.0/24", "200.1.2.77/32"}},

@@ -487,6 +487,19 @@ static void id_table_check(void *table)
 
 /* --------------------------------------------------------------------------------------- routes */
 
+/* Makes a table of IPv4 with areas where most prefixes of the tests are. */
+static void *areas_create(const char *name, const void *attr)
+{
+    static const unsigned char begins[][2] = {
+        {0x00, 0x00}, {0x00, 0x20}, {0x00, 0x80}, {0x00, 0xff}, {0x20, 0x00}, {0x80, 0x00},
+        {0x80, 0xff}, {0xff, 0x00}, {0xff, 0xff}, {10, 1},      {192, 0},     {200, 1}};
+    struct prudence_routes *table = routes_create(name, attr);
+
+    for (unsigned i = 0; table && i < sizeof begins / sizeof begins[0]; i++)
+        make_area(table, begins[i][0], begins[i][1]);
+    return table;
+}
+
 static const struct prudence_routes_prefix *prefix_for(const void *table, unsigned key)
 {
     return &key_prefixes[table && is_ipv6(table)][key];
@@ -555,11 +568,16 @@ static void routes_check(void *table)
 #define VALUED(kind, keyed)                                                                        \
     OPERATIONS(kind), .add = keyed##_add, .put = keyed##_put, .replace = keyed##_replace,          \
                       .erase = keyed##_erase, .get = keyed##_get
-#define ROUTED(family)                                                                             \
-    OPERATIONS(routes), .keys = &key_prefix_counts[family], .add = routes_add,                     \
-                        .swap = routes_swap, .erase = routes_erase, .get = routes_get
+#define ROUTED(kind, family)                                                                       \
+    OPERATIONS(kind), .keys = &key_prefix_counts[family], .add = routes_add, .swap = routes_swap,  \
+                      .erase = routes_erase, .get = routes_get
 
-#define map_values_check map_check
+#define map_values_check   map_check
+#define areas_destroy_with routes_destroy_with
+#define areas_objects      routes_objects
+#define areas_stats        routes_stats
+#define areas_walk         routes_walk
+#define areas_check        routes_check
 
 const struct table_kind table_kinds[TABLE_KINDS] = {
     [TABLE_HASH] = {"hash table", OF_HASH | TABLE_DOMAIN, HASHED(hash), ATTR(hash),
@@ -588,10 +606,13 @@ const struct table_kind table_kinds[TABLE_KINDS] = {
     [TABLE_IDS] = {"table of ids", OF_IDS, .keys = &key_number_count, OPERATIONS(id_table),
                    .add = id_table_add, .swap = id_table_swap, .erase = id_table_erase,
                    .get = id_table_get, ATTR(id_table), DOMAIN_OF(id_table)},
-    [TABLE_ROUTES_IPV4] = {"routes of IPv4", OF_ROUTES, ROUTED(PRUDENCE_ROUTES_IPV4), ATTR(routes),
-                           DOMAIN_OF(routes)},
-    [TABLE_ROUTES_IPV6] = {"routes of IPv6", OF_ROUTES, ROUTED(PRUDENCE_ROUTES_IPV6),
+    [TABLE_ROUTES_IPV4] = {"routes of IPv4", OF_ROUTES, ROUTED(routes, PRUDENCE_ROUTES_IPV4),
+                           ATTR(routes), DOMAIN_OF(routes)},
+    [TABLE_ROUTES_IPV6] = {"routes of IPv6", OF_ROUTES, ROUTED(routes, PRUDENCE_ROUTES_IPV6),
                            ATTR(routes, .family = PRUDENCE_ROUTES_IPV6), DOMAIN_OF(routes)},
+    [TABLE_ROUTES_AREAS] = {"routes of IPv4 with areas", OF_ROUTES,
+                            ROUTED(areas, PRUDENCE_ROUTES_IPV4), ATTR(routes, .prefixes = 1 << 11),
+                            DOMAIN_OF(routes)},
 };
 
 void *table_make(const struct table_kind *of, struct prudence_domain *domain)

@@ -77,6 +77,7 @@ enum table_kind_number {
     TABLE_IDS,
     TABLE_ROUTES_IPV4,
     TABLE_ROUTES_IPV6,
+    TABLE_ROUTES_AREAS,
     TABLE_KINDS
 };
 

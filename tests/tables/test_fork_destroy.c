@@ -39,6 +39,7 @@ static bool take_objects(void)
         return views_new(&((struct id_table *)table)->views, VIEW_ORDER_SMALL, &zeroed);
     case TABLE_ROUTES_IPV4:
     case TABLE_ROUTES_IPV6:
+    case TABLE_ROUTES_AREAS:
         return route_node_make(route_table_of(table), 1);
     default:
         map_update_provide(&update, MAP_FOUR);

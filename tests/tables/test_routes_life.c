@@ -228,6 +228,81 @@ TEST(the_first_index_is_never_latent)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+#define AREA_BYTES 32768u
+
+/* Adds prefixes of 28 bits, one a network of 24, until the table has this number. */
+static void fill_with_sites(struct prudence_routes *table, unsigned count)
+{
+    struct prudence_routes_prefix prefix = {.address = {10}, .length = 28};
+
+    for (unsigned i = (unsigned)prudence_routes_count(table); i < count; i++) {
+        prefix.address[1] = (unsigned char)(i >> 8);
+        prefix.address[2] = (unsigned char)i;
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i, NULL), 0);
+    }
+}
+
+/* Sites of 10.0.0.0/8: there is an area for each 2,048 of them, while the table is small. Then a
+ * reader may still be in the old index and in the areas. */
+TEST(a_small_table_has_areas)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 1 << 11, domain);
+    const struct route_table *inside = route_table_of(table);
+    struct prudence_routes_stats stats = routes_stats_of(table);
+    const uint64_t live = stats.bytes_live - stats.nodes * 32;
+    const route_key key = (route_key)10 << 120;
+
+    fill_with_sites(table, 14);
+    assert_int_equal(inside->areas, 0);
+    fill_with_sites(table, 15);
+    assert_int_equal(inside->areas, 1);
+    assert_int_equal(routes_stats_of(table).bytes_live,
+                     live + AREA_BYTES + inside->node_bytes + route_room_spare_bytes(inside));
+    route_area_add(route_table_of(table), key); /* for another update that asked for it, too */
+    assert_int_equal(inside->areas, 1);
+    check_trie(table);
+    fill_with_sites(table, ROUTE_AREA_PREFIXES - 1);
+    assert_int_equal(inside->areas, 4);
+    all_readers_leave(domain);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
+    assert_int_equal(add(table, "20.0.0.0/28", 5), 0);
+    assert_int_equal(inside->areas, 0);
+    assert_int_equal(table->index & PRUDENCE_ROUTES_AREAS, 0);
+    route_area_add(route_table_of(table), key); /* for one that asked before */
+    assert_int_equal(inside->areas, 0);
+    assert_in_range(routes_stats_of(table).bytes_latent, 4 * AREA_BYTES + 65536,
+                    4 * AREA_BYTES + 65536 + 1056);
+    assert_int_equal(route(table, "10.31.254.1"), 8191);
+    check_trie(table);
+    all_readers_leave(domain);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* Further networks are found without areas. Those of the table go with it. */
+TEST(areas_are_limited)
+{
+    const struct prudence_stats before = stats_now();
+    struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 1 << 11, NULL);
+    struct prudence_routes_prefix prefix = {.length = 24};
+    struct prudence_stats after;
+
+    for (unsigned char first = 0; first < ROUTE_AREAS_MOST; first++)
+        make_area(table, first, 0);
+    for (prefix.address[0] = 100; prefix.address[2] < 32; prefix.address[2]++)
+        assert_int_equal(prudence_routes_add(table, &prefix, 7, NULL), 0);
+    assert_int_equal(route_table_of(table)->areas, ROUTE_AREAS_MOST);
+    route_area_add(route_table_of(table), (route_key)100 << 120); /* for one that asked before */
+    assert_int_equal(route_table_of(table)->areas, ROUTE_AREAS_MOST);
+    assert_int_equal(route(table, "100.0.31.1"), 7);
+    check_trie(table);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    prudence_stats(&after);
+    assert_int_equal(after.objects_live, before.objects_live);
+}
+
 /* The second shortcuts are a page, of which a quarter of the slots are used. */
 TEST(replaced_shortcuts_are_latent)
 {

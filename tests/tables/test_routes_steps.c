@@ -58,9 +58,10 @@ static uintptr_t value_of(const struct prudence_routes *table, const struct upda
 }
 
 /* Makes a table of prefixes with values 100, 101, ... */
-static struct prudence_routes *table_with(unsigned family, const char *const *texts)
+static struct prudence_routes *table_with(unsigned family, uint64_t prefixes,
+                                          const char *const *texts)
 {
-    struct prudence_routes *table = routes_of(family, 0, NULL);
+    struct prudence_routes *table = routes_of(family, prefixes, NULL);
 
     for (unsigned i = 0; texts[i]; i++) {
         const struct prudence_routes_prefix prefix = prefix_of(texts[i]);
@@ -175,7 +176,7 @@ static void apply_stepped(void *update)
 /* No address goes back to the answer before the update, also for a slow reader. */
 static void step_updates(unsigned family)
 {
-    stepped = table_with(family, few[family]);
+    stepped = table_with(family, 0, few[family]);
     take_addresses(at[family]);
     for (const struct update *update = updates[family]; update->prefix; update++) {
         struct update now = *update;
@@ -217,7 +218,7 @@ static void step_to_wider_arrays(unsigned family, struct update update)
 {
     uintptr_t shortcuts;
 
-    stepped = table_with(family, few[family]);
+    stepped = table_with(family, 0, few[family]);
     fill_up(255);
     shortcuts = stepped->shortcuts;
     take_addresses(at[family]);
@@ -236,6 +237,26 @@ TEST(a_wider_index_is_one_step)
 {
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV4, (struct update){ADD, "9.9.9.9/32", 7});
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV6, (struct update){ADD, "9999::/48", 7});
+}
+
+/* An update that makes an area changes nothing else. */
+TEST(an_area_is_one_step)
+{
+    struct update update = {ADD, "10.1.255.0/24", 7};
+    struct prudence_routes_prefix prefix = {.address = {10, 1, 224}, .length = 24};
+
+    stepped = table_with(PRUDENCE_ROUTES_IPV4, 1 << 11, few[0]);
+    for (; prefix.address[2] < 224 + ROUTE_AREA_WORDS - 2; prefix.address[2]++)
+        assert_int_equal(prudence_routes_add(stepped, &prefix, 1, NULL), 0);
+    take_addresses(at[0]);
+    look_at_all(before);
+    memcpy(after, before, sizeof after);
+    memcpy(last, before, sizeof last);
+    assert_int_equal(route_table_of(stepped)->areas, 0);
+    step_through(apply_stepped, &update, look);
+    assert_int_equal(route_table_of(stepped)->areas, 1);
+    check_trie(stepped);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
 /* --------------------------------------------------------------------- an update beside another */
@@ -291,7 +312,7 @@ TEST(updates_beside_each_other_make_room)
         {{ADD, "2001:db8::/40", 2}, {ADD, "2001:db8::/41", 3}},
     };
 
-    stepped = table_with(PRUDENCE_ROUTES_IPV6, texts);
+    stepped = table_with(PRUDENCE_ROUTES_IPV6, 0, texts);
     take_addresses(near);
     for (unsigned i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         updates_in_turn(&pairs[i][0], &pairs[i][1]);
@@ -305,7 +326,7 @@ static void look_through_old_arrays(unsigned family, const struct update *update
     struct prudence_routes old;
     uintptr_t now[PLACES], through[PLACES];
 
-    stepped = table_with(family, few[family]);
+    stepped = table_with(family, 0, few[family]);
     take_addresses(at[family]);
     prudence_read_lock();
     old = *stepped;

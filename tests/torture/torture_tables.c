@@ -477,6 +477,7 @@ static const char *const names[TABLE_KINDS] = {
     [TABLE_IDS] = "ids",
     [TABLE_ROUTES_IPV4] = "ipv4",
     [TABLE_ROUTES_IPV6] = "ipv6",
+    [TABLE_ROUTES_AREAS] = "areas",
 };
 
 static uint64_t few_hashes(uint64_t number)
@@ -574,4 +575,4 @@ TORTURE(torture, {"hash", ""}, {"hash resized", ""}, {"hash crowded", ""}, {"has
         {"map-values-strings", ""}, {"map-values-strings fork", ""},
         {"map-values-strings limit", "latent_limit=2M,wait_max=60s"}, {"ids", ""},
         {"ids fenced", "reader_mode=fenced"}, {"ipv4", ""}, {"ipv4 wide", ""}, {"ipv6", ""},
-        {"ipv6 lock", "rseq=0"}, {"ipv4 limit", "latent_limit=2M,wait_max=60s"})
+        {"areas", ""}, {"ipv6 lock", "rseq=0"}, {"ipv4 limit", "latent_limit=2M,wait_max=60s"})

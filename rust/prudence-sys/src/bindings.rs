@@ -982,7 +982,7 @@ extern "C" {
     pub fn prudence_ref_init(ref_: *mut prudence_ref, references: u32);
     pub fn prudence_ref_put(ref_: *mut prudence_ref) -> bool;
     pub fn prudence_ref_saturate_(ref_: *mut prudence_ref, what: *const c_char);
-    pub fn prudence_routes2_create(name: *const c_char, attr: *const prudence_routes_attr) -> *mut prudence_routes;
+    pub fn prudence_routes3_create(name: *const c_char, attr: *const prudence_routes_attr) -> *mut prudence_routes;
     pub fn prudence_routes_add(table: *mut prudence_routes, prefix: *const prudence_routes_prefix, value: usize, there: *mut usize) -> c_int;
     pub fn prudence_routes_count(table: *const prudence_routes) -> u64;
     pub fn prudence_routes_destroy(table: *mut prudence_routes) -> c_int;

@@ -33,6 +33,7 @@ enum table_flags {
     TABLE_KEEPS = 1 << 5,   /* goes with what is in it; no function takes the objects */
     TABLE_ROOM = 1 << 6,    /* removals need no memory */
     TABLE_ROOM_TO_CHANGE = 1 << 7, /* nor does an update of a key that is there */
+    TABLE_PREPARED = 1 << 8,       /* was changed since it was made, and is not small */
 };
 
 typedef void table_dispose(struct entry *entry, void *argument);

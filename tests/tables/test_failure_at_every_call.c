@@ -197,7 +197,7 @@ static void renames_do_not_fail(void)
 
 static const struct table_case cases[] = {
     {"one call fails", one_call_fails, 0, 0},
-    {"all calls fail from then on", all_calls_fail_from_then_on, 0, 0},
+    {"all calls fail from then on", all_calls_fail_from_then_on, 0, TABLE_PREPARED},
     {"renames do not fail", renames_do_not_fail, TABLE_OBJECTS | TABLE_DOMAIN, TABLE_SORTED},
 };
 

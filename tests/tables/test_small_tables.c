@@ -78,7 +78,7 @@ static void small_tables_take_little(void)
 }
 
 static const struct table_case cases[] = {
-    {"small tables take little", small_tables_take_little, TABLE_DOMAIN, 0},
+    {"small tables take little", small_tables_take_little, TABLE_DOMAIN, TABLE_PREPARED},
 };
 
 int main(void)

@@ -112,11 +112,11 @@ static bool domain_visit_next(struct prudence_domain *domain, uint64_t *after, b
     return true;
 }
 
-/* The domain that a walk found last, or NULL; under readers_lock. The next call usually goes on there,
- * so a walk does not search the list from its begin each time. */
+/* The domain that a walk found last, or NULL; under readers_lock. The next call usually goes on
+ * there, so a walk does not search the list from its begin each time. */
 static struct prudence_domain *walked_to;
 
-static struct list *walk_from(uint64_t after)
+static struct list *domains_after(uint64_t after)
 {
     return walked_to && walked_to->generation <= after ? &walked_to->link : &readers_domains;
 }
@@ -131,7 +131,7 @@ unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_
     if (domain_visit_next(&prudence_default, after, named))
         domains[found++] = &prudence_default;
     os_lock_take(&readers_lock);
-    for (struct list *item = walk_from(*after)->next; item != &readers_domains && found < count;
+    for (struct list *item = domains_after(*after)->next; item != &readers_domains && found < count;
          item = item->next) {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
 

@@ -17,7 +17,7 @@ static unsigned route_index_step(const struct route_table *table, uint64_t prefi
         return 3;
     if (prefixes < 256)
         return 0;
-    return prefixes < ROUTE_AREA_PREFIXES && !table->node_front ? 1 : 2;
+    return prefixes < ROUTE_AREA_PREFIXES && table->may_have_areas ? 1 : 2;
 }
 
 static unsigned step_of(uintptr_t index)

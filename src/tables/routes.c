@@ -132,8 +132,8 @@ static bool routes_make_parts(struct route_table *table, uint64_t prefixes)
     return false;
 }
 
-struct prudence_routes *prudence_routes_create(const char *name,
-                                               const struct prudence_routes_attr *given)
+static struct prudence_routes *
+routes_create(const char *name, const struct prudence_routes_attr *given, bool knows_areas)
 {
     struct prudence_routes_attr attr;
     struct route_table *table;
@@ -152,6 +152,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
     __builtin_memset(table, 0, bytes);
     own_cache_init(&table->owner, name, attr.domain);
     route_table_shape(table, (enum prudence_routes_family)attr.family);
+    table->may_have_areas = knows_areas && attr.family == PRUDENCE_ROUTES_IPV4;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
     if (routes_make_parts(table, attr.prefixes)) {
         tables_add(&route_tables, &table->link);
@@ -162,6 +163,19 @@ struct prudence_routes *prudence_routes_create(const char *name,
     prudence_free(table);
     errno = ENOMEM;
     return NULL;
+}
+
+struct prudence_routes *prudence_routes_create(const char *name,
+                                               const struct prudence_routes_attr *given)
+{
+    return routes_create(name, given, true);
+}
+
+/* Programs that were built with 0.1 or 0.2 call this. Their lookups do not know areas. */
+struct prudence_routes *prudence_routes2_create(const char *name,
+                                                const struct prudence_routes_attr *given)
+{
+    return routes_create(name, given, false);
 }
 
 /* Frees the node and all nodes below. */

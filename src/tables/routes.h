@@ -66,7 +66,8 @@ struct route_table {
     struct cache_owner owner;
     struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* NULL until needed (own_cache.h) */
     struct prudence_cache *indexes;                  /* likewise */
-    unsigned firsts; /* arrays in `first` that were used; constant, like the next four */
+    unsigned firsts; /* arrays in `first` that were used; constant, like the next five */
+    bool may_have_areas;
     unsigned length_most;
     unsigned node_front;                           /* bytes before a node: the path, or 0 */
     const unsigned short *sizes;                   /* of nodes, in bytes */
@@ -85,6 +86,9 @@ struct route_table {
     /* The first index and, for IPv6, the first shortcuts (route_words.c). */
     uint64_t first[] __attribute__((aligned(CACHE_LINE)));
 };
+
+PRUDENCE_API struct prudence_routes *
+prudence_routes2_create(const char *name, const struct prudence_routes_attr *given);
 
 static inline struct route_table *route_table_of(const struct prudence_routes *public)
 {

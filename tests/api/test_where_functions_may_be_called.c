@@ -798,7 +798,8 @@ ROW("prudence_id_table_create prudence_id_table_add prudence_id_table_replace "
     "prudence_id_table_erase prudence_id_table_first prudence_id_table_first_from "
     "prudence_id_table_next prudence_id_table_count prudence_id_table_stats_sized",
     EVERYWHERE, return result_of(used_ids() != NULL);)
-ROW("prudence_routes3_create prudence_routes_add prudence_routes_replace prudence_routes_erase "
+ROW("prudence_routes2_create prudence_routes3_create prudence_routes_add prudence_routes_replace "
+    "prudence_routes_erase "
     "prudence_routes_get prudence_routes_first prudence_routes_next prudence_routes_count "
     "prudence_routes_stats_sized",
     EVERYWHERE, return result_of(used_routes() != NULL);)

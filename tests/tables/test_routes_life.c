@@ -281,6 +281,20 @@ TEST(a_small_table_has_areas)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+/* Programs that were built with an earlier version read the index as it was then. */
+TEST(a_table_of_an_earlier_program_has_no_areas)
+{
+    const struct prudence_routes_attr attr = {.size = sizeof attr, .prefixes = 1 << 11};
+    struct prudence_routes *table = prudence_routes2_create("early", &attr);
+
+    assert_non_null(table);
+    fill_with_sites(table, 300);
+    assert_int_equal(table->index & 63, 13);
+    assert_int_equal(route(table, "10.1.0.1"), 257);
+    check_trie(table);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+}
+
 /* Further networks are found without areas. Those of the table go with it. */
 TEST(areas_are_limited)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctest: cost 10
+ * ctest: not-with thread (it reads counters of other threads, which these write plainly)
  * The hash table of the thesis' benchmark (programs/advise/hash). Each mechanism keeps its table
  * whole while threads search, remove and add, and no search reaches memory that was reused. The
  * same checks find that a table without a lock breaks.

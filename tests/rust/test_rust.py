@@ -24,7 +24,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 CARGO = shutil.which("cargo", path="/usr/bin") or shutil.which("cargo")
 SKIPPED = 77
 # Names of liburcu, variables of threads, and fast paths that only <prudence/inline.h> calls.
-OTHER_NAMES = re.compile(r"(?!prudence_|scm_)|prudence_(urcu_|inline\d_|\w+_self$)")
+OTHER_NAMES = re.compile(r"(?!prudence_|scm_)|prudence_(urcu_|inline\d_|\w+_self$|routes2_create$)")
 UNSAFE = re.compile(r"\bunsafe (?:\{|impl\b)")
 
 

@@ -8,7 +8,7 @@
 #define TESTS_SUPPORT_GP_TSAN_H
 
 #if defined(__SANITIZE_THREAD__)
-const char *__tsan_default_options(void);
+__attribute__((weak)) const char *__tsan_default_options(void); /* several files may have it */
 const char *__tsan_default_options(void)
 {
     return "detect_deadlocks=0:report_thread_leaks=0:die_after_fork=0";

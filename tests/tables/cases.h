@@ -138,12 +138,34 @@ static void make_keys(const struct test_case *at)
     assert_true(key_count <= ITEMS_MOST);
 }
 
+/* The first and the last address of each prefix, because readers that are stepped compute little. */
+static struct address addresses[ITEMS_MOST][2];
+
+static struct address address_in(unsigned index, bool last)
+{
+    const struct prudence_routes_prefix *prefix = &key_prefixes[is_ipv6(table)][index];
+    struct address address;
+
+    memcpy(address.bytes, prefix->address, sizeof address.bytes);
+    for (unsigned bit = prefix->length; last && bit < (is_ipv6(table) ? 128 : 32); bit++)
+        address.bytes[bit / 8] |= (unsigned char)(0x80u >> bit % 8);
+    return address;
+}
+
+static void find_addresses(void)
+{
+    for (unsigned i = 0; tested->flags & TABLE_KEEPS && i < key_count; i++)
+        for (unsigned last = 0; last < 2; last++)
+            addresses[i][last] = address_in(i, last);
+}
+
 static void begin_case(const struct test_case *at)
 {
     make_keys(at);
     if (at->hash)
         table_hash = at->hash;
     table = table_make(tested, NULL);
+    find_addresses();
     memset(there, 0, sizeof there);
     for (unsigned i = 0; i < key_count; i++) {
         items[i].key = twins[i].key = i;
@@ -266,37 +288,23 @@ static void check_floor(unsigned index, const bool *certain, const bool *possibl
     assert_true(!seen_count || seen[0]->key <= index);
 }
 
-/* The first and the last address of the prefix. */
-static struct address address_in(unsigned index, bool last)
-{
-    const struct prudence_routes_prefix *prefix = &key_prefixes[is_ipv6(table)][index];
-    struct address address;
-
-    memcpy(address.bytes, prefix->address, sizeof address.bytes);
-    for (unsigned bit = prefix->length; last && bit < (is_ipv6(table) ? 128 : 32); bit++)
-        address.bytes[bit / 8] |= (unsigned char)(0x80u >> bit % 8);
-    return address;
-}
-
 static void read_first_route(unsigned index)
 {
-    const struct address address = address_in(index, false);
-
-    saw((struct entry *)route_to(table, &address));
+    saw((struct entry *)route_to(table, &addresses[index][0]));
 }
 
 static void read_last_route(unsigned index)
 {
-    const struct address address = address_in(index, true);
+    const struct address *const address = &addresses[index][1];
     unsigned char packed[8];
     uintptr_t found[2];
 
     if (is_ipv6(table)) {
-        saw((struct entry *)route_to(table, &address));
+        saw((struct entry *)route_to(table, address));
         return;
     }
     memcpy(packed, key_prefixes[0][0].address, 4);
-    memcpy(packed + 4, address.bytes, 4);
+    memcpy(packed + 4, address->bytes, 4);
     prudence_routes_lookup_many_ipv4(table, packed, 2, found);
     saw((struct entry *)found[1]);
 }
@@ -305,7 +313,7 @@ static void read_last_route(unsigned index)
 static void check_route(unsigned index, bool last, const bool *certain, const bool *possible)
 {
     const struct prudence_routes_prefix *prefixes = key_prefixes[is_ipv6(table)];
-    const struct address address = address_in(index, last);
+    const struct address address = addresses[index][last];
 
     if (seen_count) {
         check_found(seen[0], seen[0]->key, possible);

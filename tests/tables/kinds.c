@@ -411,10 +411,16 @@ static struct entry *id_table_get(const void *table, unsigned key)
     return entry && entry->key == key ? entry : NULL;
 }
 
-/* Returns the identifier of the entry with this key, or NO_ID. */
+/* Returns the identifier of the entry with this key, or NO_ID. In a section, because another thread
+ * may take the entry out and free it. */
 static uint32_t id_of(const void *table, unsigned key)
 {
-    return id_table_get(table, key) ? load_relaxed(&ids[key]) : NO_ID;
+    uint32_t id;
+
+    prudence_read_lock();
+    id = id_table_get(table, key) ? load_relaxed(&ids[key]) : NO_ID;
+    prudence_read_unlock();
+    return id;
 }
 
 /* A key that has an identifier is there. Another one gets the lowest that is free. */

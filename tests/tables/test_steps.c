@@ -279,9 +279,12 @@ static void readers_of(const struct test_case *at, enum plan what)
 
 static void stop_all_readers(const struct test_case *at)
 {
+    const unsigned stride = deep_stride(2);
+
     for (unsigned i = 0; i < READERS_ALL; i++) {
         reader = all_readers[i];
-        for (unsigned p = 0; has_reader(reader) && p < PLANS; p++)
+        for (unsigned p = (i + (unsigned)(at - cases)) % stride; has_reader(reader) && p < PLANS;
+             p += stride)
             if (p < PLAN_RESIZE || is_resized())
                 readers_of(at, (enum plan)p);
     }
@@ -440,7 +443,7 @@ static void stop_update(const struct test_case *at)
 
     here = UINT_MAX;
     in_order(SECOND_IN_FIRST);
-    stride = tested->flags & TABLE_DOMAIN ? 1 + (unsigned)looks / UPDATE_STOPS : deep_stride(5);
+    stride = tested->flags & TABLE_DOMAIN ? 1 + (unsigned)looks / UPDATE_STOPS : deep_stride(11);
     for (here = (first + second) % stride;; here += stride) {
         const struct outcome now = in_order(SECOND_IN_FIRST);
 

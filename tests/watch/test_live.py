@@ -248,14 +248,16 @@ class Export(Case):
 
 class Consistency(unittest.TestCase):
     def test_words_are_read_whole(self):
-        """The kernel copies aligned words of a process's memory whole, though they change at the same time."""
+        """The kernel copies aligned words of a process's memory whole, though they change at the same time. The writer stores whole words:
+        it copies little at a time, because the C library may copy much byte by byte (rep movsb)."""
         code = ("import ctypes, sys\n"
                 "words = (ctypes.c_uint64 * 4096)()\n"
-                "print(ctypes.addressof(words), flush=True)\n"
-                "zero, ones = bytes(32768), b'\\xff' * 32768\n"
+                "start = ctypes.addressof(words)\n"
+                "print(start, flush=True)\n"
                 "while True:\n"
-                "    ctypes.memmove(words, zero, 32768)\n"
-                "    ctypes.memmove(words, ones, 32768)\n")
+                "    for value in bytes(256), b'\\xff' * 256:\n"
+                "        for at in range(start, start + 32768, 256):\n"
+                "            ctypes.memmove(at, value, 256)\n")
         writer = subprocess.Popen(["/usr/bin/python3", "-c", code], stdout=subprocess.PIPE, text=True)
         self.addCleanup(writer.communicate)
         self.addCleanup(writer.kill)

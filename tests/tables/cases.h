@@ -138,7 +138,7 @@ static void make_keys(const struct test_case *at)
     assert_true(key_count <= ITEMS_MOST);
 }
 
-/* The first and the last address of each prefix, because readers that are stepped compute little. */
+/* The first and the last address of each prefix, so that stepped readers compute little. */
 static struct address addresses[ITEMS_MOST][2];
 
 static struct address address_in(unsigned index, bool last)

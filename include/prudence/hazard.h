@@ -126,11 +126,17 @@ static inline struct prudence_hazard *prudence_hazard_lowest_(struct prudence_ha
 void __tsan_release(void *address);
 #endif
 
+/* Returns the address by which ThreadSanitizer knows the slot. */
+static inline void *prudence_hazard_mark_(struct prudence_hazard *hazard)
+{
+    return PRUDENCE_CAST(char *, hazard) + 1;
+}
+
 /* Informs ThreadSanitizer that this thread no longer uses the object that the slot named. */
 static inline void prudence_hazard_tell_(struct prudence_hazard *hazard)
 {
 #ifdef PRUDENCE_THREAD_SANITIZER
-    __tsan_release(PRUDENCE_CAST(char *, hazard) + 1);
+    __tsan_release(prudence_hazard_mark_(hazard));
 #else
     (void)hazard;
 #endif

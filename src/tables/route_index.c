@@ -144,7 +144,6 @@ void route_index_follow_count(struct route_table *table)
         index = 0;
     }
     os_lock_release(&table->lock);
-    if (old)
-        route_index_drop_areas(table, old, true);
+    route_index_drop_areas(table, old, true);
     route_words_let_go(table, index, old);
 }

@@ -62,7 +62,8 @@ void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t 
 void route_span_fill(const struct route_span *span, const struct route_node *node, unsigned level,
                      route_key key);
 
-/* Without the lock: frees the areas of an index that no update stores to, or defers them. */
+/* Without the lock: frees the areas of an index that no update stores to, or defers them. 0 and an
+ * index without areas are ignored. */
 void route_index_drop_areas(const struct route_table *table, uintptr_t index, bool is_deferred);
 
 /* Without the lock, after an update: widens the index if the number of prefixes asks for it. */

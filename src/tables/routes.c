@@ -102,8 +102,7 @@ static void unmake_caches(const struct route_table *table)
 
 static void free_arrays(const struct route_table *table)
 {
-    if (table->public.index)
-        route_index_drop_areas(table, table->public.index, false);
+    route_index_drop_areas(table, table->public.index, false);
     route_words_let_go(table, table->public.index, 0);
     route_words_let_go(table, table->public.shortcuts, 0);
 }

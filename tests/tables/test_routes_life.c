@@ -42,6 +42,15 @@ static void expect_refused(struct prudence_routes *table,
         assert_int_equal(prudence_routes_first(&walk, table, prefix), 0);
 }
 
+/* After the last reader nothing waits. */
+static void end_without_readers(struct prudence_routes *table, struct prudence_domain *domain)
+{
+    all_readers_leave(domain);
+    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
 TEST(bad_prefixes_are_refused)
 {
     struct prudence_routes *ipv4 = routes_of(PRUDENCE_ROUTES_IPV4, 0, NULL),
@@ -200,10 +209,7 @@ TEST(what_ipv6_defers)
                     before + replaced + 1088);
     assert_int_equal(slots_in_use(route_table_of(table)) > 700, 1);
     check_trie(table);
-    all_readers_leave(domain);
-    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
-    assert_int_equal(prudence_routes_destroy(table), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
+    end_without_readers(table, domain);
 }
 
 /* The first index lies in the table, where it stays. */
@@ -222,10 +228,7 @@ TEST(the_first_index_is_never_latent)
     }
     assert_int_equal(routes_stats_of(table).index_bits, 13);
     assert_in_range(routes_stats_of(table).bytes_latent, before, before + 1056);
-    all_readers_leave(domain);
-    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
-    assert_int_equal(prudence_routes_destroy(table), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
+    end_without_readers(table, domain);
 }
 
 #define AREA_BYTES 32768u
@@ -275,10 +278,7 @@ TEST(a_small_table_has_areas)
                     4 * AREA_BYTES + 65536 + 1056);
     assert_int_equal(route(table, "10.31.254.1"), 8191);
     check_trie(table);
-    all_readers_leave(domain);
-    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
-    assert_int_equal(prudence_routes_destroy(table), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
+    end_without_readers(table, domain);
 }
 
 /* Programs that were built with an earlier version read the index as it was then. */
@@ -332,10 +332,7 @@ TEST(replaced_shortcuts_are_latent)
         assert_int_equal(prudence_routes_add(table, &prefix, 1 + i, NULL), 0);
     }
     assert_in_range(routes_stats_of(table).bytes_latent, before + page, before + page + 2048);
-    all_readers_leave(domain);
-    assert_int_equal(routes_stats_of(table).bytes_latent, 0);
-    assert_int_equal(prudence_routes_destroy(table), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
+    end_without_readers(table, domain);
 }
 
 /* The worst updates, of prefixes that contain all others, leave no more garbage than the least. */

@@ -27,6 +27,7 @@
 #include "histogram.h"
 #include "host.h"
 #include "measure.h"
+#include "random.h"
 #include "works.h"
 
 #define SLICE        256
@@ -72,8 +73,7 @@ static void die(const char *what)
 
 static struct prudence_cache *any_cache(struct writer *writer)
 {
-    writer->random = writer->random * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return caches[(writer->random >> 33) * cache_count >> 31];
+    return caches[below(next_random(&writer->random), cache_count)];
 }
 
 static void slice(struct writer *writer)

@@ -14,6 +14,8 @@
 #include <prudence/rcu.h>
 #include <prudence/routes.h>
 
+#include "random.h"
+
 #define SLICE      256 /* operations of a turn, */
 #define BLOCK_SIZE 64  /* and bytes of a block, if the number is not their size */
 
@@ -21,8 +23,7 @@ static uint64_t number_of_things;
 
 static uint64_t draw(uint64_t *random)
 {
-    *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (*random >> 33) * number_of_things >> 31;
+    return below(next_random(random), number_of_things);
 }
 
 static uint64_t pairs_of(size_t size)

@@ -74,13 +74,6 @@ static uint32_t bit_of(const struct prudence_hazards *record, const struct prude
     return UINT32_C(1) << (hazard - record->slots);
 }
 
-/* Where prudence_hazard_tell_() informs the race detector. In the library, which is built without
- * the detector, it informs nobody. */
-static const void *told_at(const struct prudence_hazard *hazard)
-{
-    return (const char *)hazard + 1;
-}
-
 static void released_twice(const struct prudence_hazard *hazard)
 {
     os_panic("prudence_hazard_release: the slot %p is free already; it was released twice",
@@ -362,7 +355,8 @@ void prudence_hazard_release_slow(struct prudence_hazard *hazard)
     if (!hazard)
         return;
     record = record_of(hazard);
-    tell_release(told_at(hazard));
+    /* prudence_hazard_tell_() is empty in the library, which is built without ThreadSanitizer. */
+    tell_release(prudence_hazard_mark_(hazard));
     store_release(&hazard->name, NULL);
     if (mine && load_relaxed(&record->thread) == my_id)
         release_own(hazard, bit_of(record, hazard));
@@ -608,7 +602,7 @@ void hazard_slots_tell_over(void)
     if (likely(!race_detector_on))
         return;
     for_each_hazards(chunk, record) for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
-        tell_acquire(told_at(&record->slots[i]));
+        tell_acquire(prudence_hazard_mark_(&record->slots[i]));
 }
 
 /* Makes the record of a thread that the child does not have an orphan, free if no slot is out. A

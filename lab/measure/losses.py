@@ -152,12 +152,13 @@ MIXES = by_rows("prudence", "classic.*", ("misses, of a million", "object-cache 
 CACHES = {"hits": HITS, "object-cache churns": LESS, "slab churns": LESS}
 HASH, TREE = r"(?!prudence|hash-values|lockfree|subject).*", r"(?!map|routes|subject).*"
 STRUCTURES = {"hash": ("prudence", HASH), "map": ("map", TREE), "routes": ("routes", TREE), "routes6": ("routes6", TREE)}
+OTHER_MALLOCS = r"persistent\+(?!prudence).*"
 OF_STRUCTURES = {"ns": "ns", "cpu": "CPU ns", "memory": "bytes an object", "lookups-tail": "99.9 % of lookups", "updates-tail": "99.9 % of updates"}
 
 TABLES = {f"structures/{family}-{table}": by_columns(*sides, figure) for family, sides in STRUCTURES.items() for table, figure in OF_STRUCTURES.items()} | {
-    "acdc/throughput": by_rows("Prudence", "(malloc and free: glibc|jemalloc|mimalloc|tcmalloc|tbbmalloc|scudo).*", dict.fromkeys(("2^12", "2^15", "2^18"), MORE)),
-    "acdc/original": by_rows("persistent+prudence", r"persistent\+(?!prudence).*",
-                             {"MB/s of CPU time": MORE, "live, MB": LESS, "resident, MB": LESS}, ("at",)),
+    "acdc/throughput-quantum": by_rows("persistent+prudence", OTHER_MALLOCS, {"MB/s of CPU time": MORE}, ("at",)),
+    "acdc/throughput-threads": by_rows("persistent+prudence", OTHER_MALLOCS, {"MB/s of CPU time": MORE}, ("at",)),
+    "acdc/original": by_rows("persistent+prudence", OTHER_MALLOCS, {"MB/s of CPU time": MORE, "live, MB": LESS, "resident, MB": LESS}, ("at",)),
     "adopt/adopt": adopted,
     "bench/classic": changes({"ns": LESS, "hits, %": HITS, "object-cache churns": LESS, "slab churns": LESS, "peak slabs": LESS},
                              ("scenario", "writers + readers", "bytes"), "classic", " / ", 0),
@@ -220,7 +221,7 @@ TABLES = {f"structures/{family}-{table}": by_columns(*sides, figure) for family,
 }
 
 NOT_COMPARED = {
-    "acdc/(bursts|descriptors|keep-alive|misses|operations|reasons|units|findings.*|throughput-by-glibc)": "no peers, or the figures of another table",
+    "acdc/(bursts|descriptors|factorial.*|findings|keep-alive|misses|operations|quantum|reasons|threads|trace|units)": "no peers, or the figures of another table",
     "bench/(batches|limit|growth)": "no peers",
     "bench/(replace|targets)": "summed up in another table, or targets",
     "evaluate/(findings.*|losses|long-form|peers-.*)": "verdicts, and summaries of the other tables",

@@ -65,7 +65,7 @@ bench: ## the full set of measurements, hours (PART='pairs malloc': some of them
 	@mkdir -p build/report
 	@$(if $(BASE),lab/run/compare $(BASE) $(if $(REPEAT),--repeat $(REPEAT)) --json build/report/compare.json,lab/run/all $(PART))
 
-evaluate: ## the paper's evaluation in a process, beside every peer: hours; goes on where it was interrupted (ARGUMENTS=--quick: ten minutes)
+evaluate: ## the paper's evaluation in a process, with every peer: hours; goes on where it was interrupted (ARGUMENTS=--quick: ten minutes)
 	@tools/setup --programs
 	@$(MAKE) --no-print-directory build
 	@mkdir -p build/report
@@ -79,7 +79,7 @@ adopt: ## move programs of others to Prudence: fetch, build, test and measure th
 adopt-report: ## one report of what `make adopt` measured: build/report/adopt.html (ARGUMENTS='--into docs': also docs/results-adopt.md)
 	@lab/adopt/run --report $(ARGUMENTS)
 
-kernel: ## build prudence.ko for Debian's stable kernel, boot it, test (KERNELS=...; PART=bench: beside SLUB; PART=tree: Linux itself on Prudence)
+kernel: ## build prudence.ko for Debian's stable kernel, boot it, test (KERNELS=...; PART=bench: by SLUB; PART=tree: Linux itself on Prudence)
 	@tools/setup $(if $(filter tree,$(PART)),--fuzz)
 	@tools/kernel/$(or $(PART),test) $(KERNELS)
 

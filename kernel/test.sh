@@ -140,7 +140,7 @@ for size in 64 1024; do
     rm /tmp/storm
     wait
     rmmod prudence_torture
-    [ $gone = 0 ] || check "memory went and came beside torture ($(cat /tmp/storm.gone) blocks)" test "$(cat /tmp/storm.gone)" -gt 0
+    [ $gone = 0 ] || check "memory went and came during torture ($(cat /tmp/storm.gone) blocks)" test "$(cat /tmp/storm.gone)" -gt 0
 done
 held_back=$(figure totals throttle_waits)
 check "torture was held back under a small limit ($held_back times)" test "$held_back" -gt 10

@@ -135,7 +135,7 @@ static void use_some(void)
 
 /* Runs until there were enough interrupts, at most for a few seconds. The CPU's caches are there
  * before the first one, because no interrupt can make them on PREEMPT_RT. */
-static long use_beside_interrupts(void *unused)
+static long use_during_interrupts(void *unused)
 {
     unsigned long end = jiffies + 5 * HZ;
 
@@ -155,7 +155,7 @@ void interrupts_find_nothing_half_done(void)
 {
     interrupts = 0;
     marked_begin();
-    work_on_cpu(cpumask_last(cpu_online_mask), use_beside_interrupts, NULL);
+    work_on_cpu(cpumask_last(cpu_online_mask), use_during_interrupts, NULL);
     EXPECT(interrupts > 100);
     EXPECT_EQ(STAT(marked, busy_bypasses), 0);
     marked_end();

@@ -36,23 +36,23 @@ static bool has_begun(const struct rcu_gp_seq *before, bool expedited)
     return false;
 }
 
-static bool defer_beside_an_expedited_one(struct prudence_cache *cache)
+static bool defer_during_an_expedited_one(struct prudence_cache *cache)
 {
     struct rcu_gp_seq before;
     struct task_struct *other;
     unsigned int i;
-    bool begun = false, beside;
+    bool begun = false, both;
 
     objects[0] = prudence_cache_alloc(cache, GFP_KERNEL);
     synchronize_rcu();
     reader_enters();
     get_state_synchronize_rcu_full(&before);
     other = kthread_run(expedite, &begun, "prudence_expedite");
-    beside = has_begun(&before, true);
+    both = has_begun(&before, true);
     get_state_synchronize_rcu_full(&before);
     prudence_cache_free_deferred(cache, objects[0]);
     prudence_cache_shrink(cache); /* closes the batch */
-    beside = has_begun(&before, false) && beside;
+    both = has_begun(&before, false) && both;
     reader_steps_out();
     for (i = 0; i < PATIENCE && STAT(cache, objects_latent); i++) {
         msleep(20);
@@ -61,16 +61,16 @@ static bool defer_beside_an_expedited_one(struct prudence_cache *cache)
     EXPECT_EQ(STAT(cache, objects_latent), 0);
     kthread_stop(other);
     reader_leaves();
-    return beside;
+    return both;
 }
 
-void grace_period_is_not_lost_beside_an_expedited_one(void)
+void grace_period_is_not_lost_during_an_expedited_one(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
     unsigned int rounds = 0, tries;
 
     for (tries = 0; tries < TRIES && rounds < ROUNDS; tries++)
-        rounds += defer_beside_an_expedited_one(cache);
+        rounds += defer_during_an_expedited_one(cache);
     if (!rounds) /* 7.2 begins normal ones first, so none can get lost in this way */
         pr_info("# no normal grace period began, %u times\n", tries);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);

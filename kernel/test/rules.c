@@ -116,7 +116,7 @@ void grace_period_is_asked_for(void)
 
 /* Allocates until refills meet the latent objects, and on. Expects that the first brings a batch,
  * one object of which serves the allocation, a later one half of the object cache, none more. */
-static void refill_beside(unsigned int latent)
+static void refill_with(unsigned int latent)
 {
     static void *more[1000];
     struct prudence_cache *cache = cache_of(SIZE);
@@ -154,15 +154,15 @@ static void refill_beside(unsigned int latent)
 /* Rule 3. Refills leave room for what is latent ... */
 void refill_leaves_room_for_latent_objects(void)
 {
-    refill_beside(2 * FIRST_BATCH);
-    refill_beside(FIRST_SIZE / 2);
+    refill_with(2 * FIRST_BATCH);
+    refill_with(FIRST_SIZE / 2);
 }
 
 /* ... also if that is as much as the object cache holds (ADR 139). */
-void refill_brings_half_beside_many_latent_objects(void)
+void refill_brings_half_with_many_latent_objects(void)
 {
-    refill_beside(FIRST_SIZE - FIRST_BATCH);
-    refill_beside(FIRST_SIZE);
+    refill_with(FIRST_SIZE - FIRST_BATCH);
+    refill_with(FIRST_SIZE);
 }
 
 /* Rule 5. Returns the number of objects that the first free onto a full object cache flushes. */

@@ -27,10 +27,10 @@
     TEST(deferred_objects_share_grace_periods)                                                     \
     TEST(deferred_objects_come_back_after_one_grace_period)                                        \
     TEST(grace_period_is_asked_for)                                                                \
-    TEST(grace_period_is_not_lost_beside_an_expedited_one)                                         \
+    TEST(grace_period_is_not_lost_during_an_expedited_one)                                         \
     TEST(nothing_comes_back_in_the_section_it_was_deferred_in)                                     \
     TEST(refill_leaves_room_for_latent_objects)                                                    \
-    TEST(refill_brings_half_beside_many_latent_objects)                                            \
+    TEST(refill_brings_half_with_many_latent_objects)                                            \
     TEST(flush_grows_with_latent_objects)                                                          \
     TEST(latent_objects_are_preflushed_in_idle_time)                                               \
     TEST(preflushing_does_not_wait_for_the_cpu_it_served_last)                                     \

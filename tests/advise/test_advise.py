@@ -580,7 +580,7 @@ class Record(Case):
     def test_a_program_that_dies_leaves_no_record(self):
         self.assertIn("wrote no record", self.record("abort", status=1))
 
-    def test_text_goes_beside_the_programs_output(self):
+    def test_text_goes_next_to_the_programs_output(self):
         done = self.run_program("--record", f"--calibration={self.machine}", self.program)
         self.assertEqual((done.returncode, done.stdout), (0, "output\n"))
         self.assertIn("acquisitions by 3 threads, 1 % of them updates", done.stderr)

@@ -104,13 +104,13 @@ TEST(each_mechanism_keeps_its_table_whole)
  * the other has done some operations. */
 static struct worker pair[2];
 static bool first_is_inside;
-enum { DONE_BESIDE = 8 };
+enum { DONE_OUTSIDE = 8 };
 
 static bool may_go_on(const struct crew_member *self)
 {
     if (self->number)
         return __atomic_load_n(&first_is_inside, __ATOMIC_RELAXED);
-    return __atomic_load_n(&pair[1].member.done, __ATOMIC_RELAXED) >= DONE_BESIDE;
+    return __atomic_load_n(&pair[1].member.done, __ATOMIC_RELAXED) >= DONE_OUTSIDE;
 }
 
 static void meet_the_other(struct crew_member *self)

@@ -316,7 +316,7 @@ class Measuring(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    def test_what_waits_stands_beside_the_model(self):
+    def test_what_waits_stands_next_to_the_model(self):
         rows = hash_report.memory(Measured(invented_hashes.document()), HERE)
         self.assertEqual(len(rows), len(hashes.BUCKETS) * len(hash_report.MEMORY_SHARES))
         self.assertTrue(rows[0]["waiting"].startswith("300 "))

@@ -65,7 +65,7 @@ class Counts(unittest.TestCase):
         self.assertEqual([ours.objects_of_batch(size) for size in (16, 64, 1024, 4096, 1 << 20)],
                          [256, 256, 256, 64, 1])
 
-    def test_as_many_objects_wait_beside_a_busy_reader_as_adr_52_says(self):
+    def test_as_many_objects_wait_with_a_busy_reader_as_adr_52_says(self):
         self.assertTrue(10000 < ours.objects_due(1, 64, COSTS) < 30000)
         self.assertEqual(ours.objects_due(1, 4096, COSTS), 1024)  # 4 MiB
         self.assertEqual(ours.objects_due(0, 64, COSTS), 256)

@@ -93,7 +93,7 @@ TEST(loaded_late_used_by_many_threads_and_never_unloaded)
     char path[600];
 
     if (!late_library_find(path, sizeof path)) {
-        print_message("libprudence.so not found beside this program\n");
+        print_message("libprudence.so not found next to this program\n");
         skip();
     }
     assert_child(load_use_close_use, path);

@@ -172,7 +172,7 @@ TEST(it_neither_allocates_nor_leaves_anything)
     char path[600];
 
     if (!late_library_find(path, sizeof path)) {
-        print_message("libprudence.so not found beside this program\n");
+        print_message("libprudence.so not found next to this program\n");
         skip();
     }
     assert_child(storm, path);

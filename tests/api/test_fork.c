@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks beside readers, first uses of sizes, and busy threads (support/fork_matrix.h). Children
+ * Forks during readers, first uses of sizes, and busy threads (support/fork_matrix.h). Children
  * made by _Fork and clone, which skip the fork handlers, are noticed, and reported once if the
  * parent had threads. Children that share their parent's memory change nothing.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
  * ctest: inlined-too
  */
 #define _GNU_SOURCE
@@ -204,7 +204,7 @@ static const struct fork_row rows[] = {
     {"busy threads", .busy = read_and_make_caches},
 };
 
-TEST(beside_other_threads)
+TEST(during_other_threads)
 {
     fork_matrix(rows, sizeof rows / sizeof rows[0]);
 }

@@ -448,7 +448,7 @@ static bool is_idle(unsigned cpu)
     return true;
 }
 
-/* Makes the helper's work: a full object cache, and closed batches beside it. */
+/* Makes the helper's work: a full object cache and closed batches. */
 static void fill_for_preflush(void)
 {
     static void *many[3 * ROOM];

@@ -344,7 +344,7 @@ static int visit(const struct prudence_heap_slab *slab, const struct prudence_he
 TEST(other_threads_go_on)
 {
     for (unsigned i = 0; i < STANDS; i++) {
-        struct prudence_cache *cache = prudence_cache_create("beside", 100, NULL);
+        struct prudence_cache *cache = prudence_cache_create("with", 100, NULL);
         void *object = prudence_malloc(100);
         uint64_t live = 0;
 
@@ -497,7 +497,7 @@ TEST(two_threads_map_two_regions_at_most)
     assert_true(pages().used <= used);
 }
 
-/* ----------------------------------------------------------------- a window ends beside a purge */
+/* ----------------------------------------------------------------- a window ends during a purge */
 
 static struct os_window *window;
 

@@ -3,7 +3,7 @@
  * Which of the handlers that a copy of liburcu-cds registers are called around a fork, and how
  * often. No liburcu is needed, because the handlers here only count.
  *
- * ctest: not-with address (a thread of the library ends beside forks; ASan's list stays locked)
+ * ctest: not-with address (a thread of the library ends during forks; ASan's list stays locked)
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children)
  */
 #define _GNU_SOURCE

@@ -4,8 +4,8 @@
  * there, whether or not the program calls the functions that liburcu wants called around a fork.
  *
  * ctest: needs liburcu
- * ctest: not-with address (liburcu-cds makes threads beside forks; ASan's list stays locked)
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
+ * ctest: not-with address (liburcu-cds makes threads during forks; ASan's list stays locked)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
  */
 #define _GNU_SOURCE
 

@@ -68,7 +68,7 @@ static void *helper(void *unused)
     return NULL;
 }
 
-static void run_beside_threads(void)
+static void run_with_threads(void)
 {
     pthread_t threads[HELPERS];
 
@@ -90,7 +90,7 @@ static void run_beside_threads(void)
 static void run(enum moment moment)
 {
     if (moment == THREADS) {
-        run_beside_threads();
+        run_with_threads();
     } else {
         if (moment == USED)
             work(STEPS);

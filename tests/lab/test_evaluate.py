@@ -246,7 +246,7 @@ class Verdicts(unittest.TestCase):
     def mixes(self, runs, default=True):
         return {line["subject"]: line["verdict"] for line in verdict.check_mixes(figures.rows_of(runs), default)}
 
-    def test_mixes_are_judged_beside_the_queue_that_misses_least(self):
+    def test_mixes_are_compared_with_the_queue_that_misses_least(self):
         rows = figures.rows_of([mix()])
         self.assertEqual(verdict.callbacks_of(rows, rows[0].load), "throttled-10")
         self.assertEqual(self.mixes([mix()])["Figure 7"], "holds")

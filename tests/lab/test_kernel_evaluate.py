@@ -224,7 +224,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(said(800, 810), ["undecided", "undecided"])
         self.assertEqual(said(), ["not measured", "not measured"])
 
-    def test_latency_beside_each_peer(self):
+    def test_latency_by_each_peer(self):
         """In all rounds, in some, in none; with peers that were measured; on one CPU and on several."""
         def run(side, p999, turn, load="epoll", mode="latency", cpus=1):
             return {"mode": mode, "load": load, "side": side, "round": turn, "cpus": cpus, "nodes": 1,

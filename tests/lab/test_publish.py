@@ -102,7 +102,7 @@ class Publish(unittest.TestCase):
         self.assertEqual((status, self.runs()), (2, 0))
         self.assertIn("not committed: M src/a.c", said)
 
-    def test_a_part_beside_other_programs_does_not_count(self):
+    def test_a_part_during_other_programs_does_not_count(self):
         self.busy = 0.5
         status, said = self.run_it("--part", "pairs,counted")
         self.assertEqual(status, 1)

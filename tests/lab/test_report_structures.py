@@ -81,7 +81,7 @@ class Table(unittest.TestCase):
         verdicts = self.check(row("prudence", "ours", [10], updates=50), row("ck_ht", "rcu", [40], updates=50))
         self.assertEqual((verdicts["lookups"].ours, verdicts["updates"].ours), (20, 30))
 
-    def test_what_of_ours_is_beside_it_is_no_peer(self):
+    def test_what_of_ours_is_not_compared_is_no_peer(self):
         verdicts = self.check(row("prudence", "ours", [10]), row("lockfree", "ours", [1]), row("ck_ht", "rcu", [20]))
         self.assertEqual(verdicts["lookups"].peer, "ck_ht")
 

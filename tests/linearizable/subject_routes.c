@@ -151,7 +151,7 @@ static void operate_by_length(struct operation *operation, uint64_t *random)
 
 /* Adds and removes the prefix of an address with one bit changed: nodes and edges on the
  * address's way change, but no answer. */
-static void disturb_beside(uint64_t key, unsigned bit, unsigned length)
+static void disturb_next_to(uint64_t key, unsigned bit, unsigned length)
 {
     struct prudence_routes_prefix prefix = prefix_of_length(key, length);
 
@@ -164,7 +164,7 @@ static void disturb(uint64_t *random)
 {
     const unsigned bit = lengths[0][0] + (unsigned)below(random, 32u - lengths[0][0]);
 
-    disturb_beside(below(random, KEYS), bit, bit + 1);
+    disturb_next_to(below(random, KEYS), bit, bit + 1);
 }
 
 /* Updates pairs: the address leaves an edge to the longer prefix, which the shorter one cuts. */
@@ -172,10 +172,10 @@ static void disturb_edges(uint64_t *random)
 {
     static const struct {
         unsigned bit, length;
-    } beside[] = {{50, 60}, {50, 54}, {80, 110}, {80, 90}};
-    const uint64_t which = below(random, sizeof beside / sizeof beside[0]);
+    } near[] = {{50, 60}, {50, 54}, {80, 110}, {80, 90}};
+    const uint64_t which = below(random, sizeof near / sizeof near[0]);
 
-    disturb_beside(below(random, KEYS), beside[which].bit, beside[which].length);
+    disturb_next_to(below(random, KEYS), near[which].bit, near[which].length);
 }
 
 static void make_of(bool ipv6)

@@ -414,7 +414,7 @@ static int look_for_changing(const struct prudence_heap_slab *slab,
 
 /* The page source calls this half way through a resize. This thread holds nothing, so no thread
  * waits for it. */
-static bool walk_beside_resize(void)
+static bool walk_during_resize(void)
 {
     unsigned found = 0;
 
@@ -434,7 +434,7 @@ TEST(a_walk_leaves_out_a_block_that_changes)
     changing = block;
     assert_int_equal(prudence_heap_walk(NULL, look_for_changing, &found), 0);
     assert_int_equal(found, 1);
-    os_memory_fails = walk_beside_resize;
+    os_memory_fails = walk_during_resize;
     block = prudence_realloc(block, 300000);
     assert_null(os_memory_fails);
     assert_non_null(block);

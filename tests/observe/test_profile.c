@@ -575,7 +575,7 @@ static void on_signal(int number)
 }
 
 /* Profiles are written while threads allocate, and in a handler that interrupts them anywhere. */
-TEST(a_profile_is_written_beside_all)
+TEST(a_profile_is_written_while_all_runs)
 {
     pthread_t threads[2];
 
@@ -842,7 +842,7 @@ static void child_is_content(const char *what, const char *options)
         fail_msg("%s: status %#x: %s", options, (unsigned)result.status, result.output);
 }
 
-TEST(other_options_beside_it)
+TEST(other_options_with_it)
 {
     static const char *const options[] = {
         "",         "check=1",       "red_zones=1", "red_zones=1,zero_on_free=1",

@@ -252,7 +252,7 @@ static void *fork_often(void *first)
     return NULL;
 }
 
-TEST(forks_beside_streams)
+TEST(forks_with_streams)
 {
     FILE *files[] = {lines_make(), lines_make(), tmpfile()};
     struct {

@@ -128,7 +128,7 @@ TEST(in_a_child_of_a_process_with_threads)
     assert_int_equal(in_a_child(as_a_child_of_threads), 0);
 }
 
-static int beside_a_thread(void)
+static int with_a_thread(void)
 {
     pthread_t thread = begin();
     unsigned found;
@@ -142,18 +142,18 @@ static int beside_a_thread(void)
 
 TEST(a_process_with_threads_has_one_for_decay)
 {
-    assert_int_equal(in_a_child(beside_a_thread), 0);
+    assert_int_equal(in_a_child(with_a_thread), 0);
 }
 
-static int beside_a_thread_without_one(void)
+static int with_a_thread_without_one(void)
 {
-    return beside_a_thread() == 3 ? 0 : 4; /* not found */
+    return with_a_thread() == 3 ? 0 : 4; /* not found */
 }
 
 TEST(a_plain_process_has_none)
 {
     sandbox = NULL;
-    assert_int_equal(in_a_child(beside_a_thread_without_one), 0);
+    assert_int_equal(in_a_child(with_a_thread_without_one), 0);
 }
 
 SUITE()

@@ -24,7 +24,7 @@
 
 #define FORK_NOTICED "without the handlers of fork"
 #define FORK_BUSY    3  /* threads that are busy */
-#define FORK_TIMES   10 /* forks beside them */
+#define FORK_TIMES   10 /* forks during them */
 
 enum { FORK_ALSO_BARE = 1, FORK_ONCE = 2 };
 

@@ -49,7 +49,7 @@ static uint64_t hash_few_buckets(uint64_t number)
 
 static const struct test_case cases[] = {
     {"an empty map", OF_MAPS, .pass = 1},
-    {"beside an object", OF_MAPS, .stay = 1, .pass = 1, .pass_from = 200},
+    {"next to an object", OF_MAPS, .stay = 1, .pass = 1, .pass_from = 200},
     {"four to eighteen and back", OF_MAPS, .stay = 3, .pass = 3, .pass_from = 100},
     {"eighteen to forty and back", OF_MAPS, .stay = 12, .pass = 5, .pass_from = 64},
     {"forty to ninety and back", OF_MAPS, .stay = 28, .pass = 5, .pass_from = 100},

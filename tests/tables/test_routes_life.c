@@ -441,7 +441,7 @@ TEST(a_walk_does_not_go_back)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-/* ---------------------------------------------------------------------------- beside each other */
+/* ---------------------------------------------------------------------------- at the same time */
 
 /* After each addition to a multiple of this count, the table checks, without the lock, whether
  * its arrays are large enough. */
@@ -460,7 +460,7 @@ static void *add_and_drop(void *text)
 
 /* Lets ThreadSanitizer find a count that is stored as a plain variable. The two prefixes part
  * from the others above the level of the shortcuts. */
-TEST(counts_are_read_beside_updates)
+TEST(counts_are_read_during_updates)
 {
     static char texts[2][16] = {"2400::/48", "2800::/48"};
     const struct prudence_stats before = stats_now();

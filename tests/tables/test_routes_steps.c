@@ -259,7 +259,7 @@ TEST(an_area_is_one_step)
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
-/* --------------------------------------------------------------------- an update beside another */
+/* --------------------------------------------------------------------- an update during another */
 
 static const struct update *second_update;
 static unsigned here, instruction;
@@ -298,7 +298,7 @@ static void updates_in_turn(const struct update *one, const struct update *two)
     }
 }
 
-TEST(updates_beside_each_other_make_room)
+TEST(updates_at_the_same_time_make_room)
 {
     static const char *const texts[] = {"2001:db8::/32", "2001:db8:1::/48", "2001:db8:1::/64",
                                         "2001:db8:1:8000::/64", NULL};

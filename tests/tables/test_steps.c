@@ -533,7 +533,7 @@ static void remove_first(void *unused)
 }
 
 /* A node of 18 slots keeps two keys, or one, because it cannot become smaller. */
-static bool remove_beside(void)
+static bool remove_next_to(void)
 {
     const struct prudence_map *map = table;
 
@@ -562,7 +562,7 @@ TEST(removals_from_nodes_that_could_not_shrink)
     for (unsigned way = 0; way < 2; way++) {
         begin_case(&six);
         lonely = way;
-        for (here = 0; remove_beside(); here += 2 * deep_stride(3)) {
+        for (here = 0; remove_next_to(); here += 2 * deep_stride(3)) {
         }
         assert_true(here > 10);
         end_case();

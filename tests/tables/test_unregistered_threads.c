@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads without registered restartable sequences run beside registered ones on the same CPUs. The
+ * Threads without registered restartable sequences run with registered ones on the same CPUs. The
  * C library leaves the numbers -1 and -2 in their struct rseq. No object may be lost or handed out
  * twice, and a thread that registers again uses the fast paths again.
  *
@@ -95,7 +95,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-TEST(beside_registered_ones)
+TEST(with_registered_ones)
 {
     require_rseq();
     marked_threads(THREADS, ROUNDS, work);

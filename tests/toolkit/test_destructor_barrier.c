@@ -241,7 +241,7 @@ static void *defer_all_the_time(void *unused)
 }
 
 /* Barriers return, one or several at once, although deferrals never stop. */
-static void *barriers_beside_deferrals(void *unused)
+static void *barriers_during_deferrals(void *unused)
 {
     for (unsigned i = 0; i < 10; i++) {
         struct object *object = make_one(COUNT);
@@ -252,7 +252,7 @@ static void *barriers_beside_deferrals(void *unused)
     return unused;
 }
 
-TEST(it_ends_beside_deferrals)
+TEST(it_ends_during_deferrals)
 {
     static const unsigned flags[] = {0, PRUDENCE_CACHE_DESTRUCT_SOON};
     pthread_t noise[2], waiters[2];
@@ -263,7 +263,7 @@ TEST(it_ends_beside_deferrals)
         for (unsigned t = 0; t < 2; t++)
             pthread_create(&noise[t], NULL, defer_all_the_time, NULL);
         for (unsigned t = 0; t < 2; t++)
-            pthread_create(&waiters[t], NULL, barriers_beside_deferrals, NULL);
+            pthread_create(&waiters[t], NULL, barriers_during_deferrals, NULL);
         for (unsigned t = 0; t < 2; t++)
             pthread_join(waiters[t], NULL);
         __atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);

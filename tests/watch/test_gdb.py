@@ -131,7 +131,7 @@ class Gdb(unittest.TestCase):
                     self.assertIn(said, answer)
                     self.assertIn("object 0" if question == "large" else "object ", answer)
 
-    def test_pages_beside_large_blocks(self):
+    def test_pages_next_to_large_blocks(self):
         """The first blocks have a closed page on each side, and rest closed when they are freed."""
         for question, said in (("large + 200703", "the address is 200703 bytes into it"),
                                ("large + 200704", "in no object: before the first or after the last"),

@@ -196,7 +196,7 @@ def findings(root, paths):
 
 
 def table(root, paths):
-    """The rates of each group beside the limits and the aims."""
+    """The rates of each group, the limits and the aims."""
     everything = collections.Counter()
     for name, counts in totals(list(sources(root, paths))).items():
         total = sum(counts.values(), collections.Counter())

@@ -132,8 +132,8 @@ def declaration(code):
     else:
         return None
     if kind == "function":
-        beside = re.search(r";\s*(/\*.*\*/)\s*$", code, re.S)
-        return Declaration(match[1], kind, prototype(COMMENT.sub("", code)) + (" " + " ".join(beside[1].split()) if beside else ""))
+        comment = re.search(r";\s*(/\*.*\*/)\s*$", code, re.S)
+        return Declaration(match[1], kind, prototype(COMMENT.sub("", code)) + (" " + " ".join(comment[1].split()) if comment else ""))
     if kind == "macro" and one_line[match.end():match.end() + 1] == "(":
         return Declaration(match[1], kind, one_line[:one_line.index(")") + 1])
     if kind == "macro":

@@ -6,7 +6,7 @@
 - A link to a header leads to its page in that reference; one to another file, or a folder, to a page that shows it.
 - Headings have the anchors that GitHub gives them, for which links in pages are written.
 - A browser may not load the index of the search from a file (file:), so it is also a script (theme/).
-- The front page has the width of the lists beside other pages, because its lines of code are long.
+- The front page has the width of the lists next to other pages, because its lines of code are long.
 - A host shows 404.html in the place of any page. Its links begin at the site's root there, and in the file where it is itself.
 """
 

@@ -251,7 +251,7 @@ static void *look_until_ended(void *unused)
 }
 
 /* Calls become few at run time while another thread checks. */
-TEST(of_calls_that_become_few_beside_a_look, begin)
+TEST(of_calls_that_become_few_during_a_look, begin)
 {
     pthread_t thread;
 

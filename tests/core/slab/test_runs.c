@@ -53,9 +53,9 @@ TEST(objects_of_a_word_are_one_run)
 
 TEST(the_next_word_is_another_run)
 {
-    void *beside[] = {object(62), object(63), object(64)}, *apart[] = {object(1), object(99)};
+    void *near[] = {object(62), object(63), object(64)}, *apart[] = {object(1), object(99)};
 
-    assert_int_equal(gathered(beside, 3, 2).bits, UINT64_C(3) << 62);
+    assert_int_equal(gathered(near, 3, 2).bits, UINT64_C(3) << 62);
     assert_int_equal(gathered(apart, 2, 1).word, 0);
     assert_int_equal(gathered(apart + 1, 1, 1).word, 1);
 }
@@ -73,11 +73,10 @@ TEST(the_next_slab_is_another_run)
 
 TEST(what_comes_twice_is_left)
 {
-    void *apart[] = {object(7), object(9), object(7)},
-         *beside[] = {object(8), object(7), object(8)};
+    void *apart[] = {object(7), object(9), object(7)}, *near[] = {object(8), object(7), object(8)};
 
     gathered(apart, 3, 2);
-    gathered(beside, 3, 2);
+    gathered(near, 3, 2);
 }
 
 TEST(spread_are_the_same_objects)

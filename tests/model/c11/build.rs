@@ -62,7 +62,7 @@ fn main() {
     fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("own.rs"), out).unwrap();
 }
 
-/// The text with and without each change, beside the same cases.
+/// The text with and without each change, with the same cases.
 fn modules(text: &str, turned: &[(&str, &str)], changes: &[(&str, &str, &str)], cases: &Path) -> String {
     let text = turned.iter().fold(text.to_string(), |text, (from, to)| replaced(&text, from, to));
     let mut out = String::new();

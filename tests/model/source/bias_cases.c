@@ -88,14 +88,14 @@ static void wants_all(void *unused)
     os_percpu_unclaim(lines, &token);
 }
 
-CASE_THEN("held-beside-a-claim", held_beside_a_claim, one_at_a_time, 3, 5)
+CASE_THEN("held-during-a-claim", held_during_a_claim, one_at_a_time, 3, 5)
 {
     start();
     explore_thread_on(0, steps_in, NULL);
     explore_thread_on(1, claims, NULL);
 }
 
-CASE_THEN("held-beside-one-that-shares", held_beside_one_that_shares, one_at_a_time, 3, 4)
+CASE_THEN("held-with-one-that-shares", held_with_one_that_shares, one_at_a_time, 3, 4)
 {
     start();
     explore_thread_on(0, steps_in, NULL);
@@ -117,7 +117,7 @@ CASE_THEN("held-shared-and-claimed", held_shared_and_claimed, one_at_a_time, 1, 
     explore_thread_on(2, shares, NULL);
 }
 
-CASE_THEN("held-beside-one-that-wants-all", held_beside_one_that_wants_all, one_at_a_time, 3, 4)
+CASE_THEN("held-with-one-that-wants-all", held_with_one_that_wants_all, one_at_a_time, 3, 4)
 {
     start();
     explore_thread_on(0, steps_in, NULL);

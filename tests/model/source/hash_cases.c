@@ -152,7 +152,7 @@ static void one_is_left(void)
     explore_assert(is_linked(objects[0]) && count_of(0) == 1 && !count_of(1) && !count_of(2));
 }
 
-CASE_THEN("lockfree-first-and-push", the_first_is_removed_beside_an_addition, added_and_removed, 8,
+CASE_THEN("lockfree-first-and-push", the_first_is_removed_during_an_addition, added_and_removed, 8,
           10)
 {
     make_lockfree(2);
@@ -267,7 +267,7 @@ static void adds_in_section(void *of)
     prudence_read_unlock();
 }
 
-CASE("lockfree-reader", a_reader_beside_a_removal, 2, 4)
+CASE("lockfree-reader", a_reader_during_a_removal, 2, 4)
 {
     start_gp();
     make_lockfree(3);
@@ -277,7 +277,7 @@ CASE("lockfree-reader", a_reader_beside_a_removal, 2, 4)
 
 /* One update passes an object that another removes and frees; it unlinks that object, or its
  * link says so. */
-CASE("lockfree-removal-beside", a_removal_beside_a_removal, 2, 4)
+CASE("lockfree-removal-during", a_removal_during_a_removal, 2, 4)
 {
     start_gp();
     make_lockfree(3);
@@ -285,7 +285,7 @@ CASE("lockfree-removal-beside", a_removal_beside_a_removal, 2, 4)
     explore_thread(removes_and_frees, objects[2]);
 }
 
-CASE("lockfree-addition-beside", an_addition_beside_a_removal, 2, 4)
+CASE("lockfree-addition-during", an_addition_during_a_removal, 2, 4)
 {
     start_gp();
     make_lockfree(2);
@@ -517,7 +517,7 @@ static void begin_resize(unsigned order)
     table->phase = HASH_MOVING;
 }
 
-CASE_THEN("rename-beside-a-resize", a_rename_beside_a_larger_array, it_has_the_new_name, 3, 4)
+CASE_THEN("rename-during-a-resize", a_rename_during_a_larger_array, it_has_the_new_name, 3, 4)
 {
     make_names(1, 0, 1);
     begin_resize(2);

@@ -173,14 +173,14 @@ static const unsigned one_two_three = 0xe, one_to_four = 0x1e;
 
 /* ---------------------------------------------------------------------- a link more in its node */
 
-CASE_THEN("map-addition-beside-a-lookup", addition_beside_a_lookup, four_in_one_node, 3, 4)
+CASE_THEN("map-addition-during-a-lookup", addition_during_a_lookup, four_in_one_node, 3, 4)
 {
     make_map(at_first, 3, one_two_three);
     explore_thread(adds, (void *)4);
     explore_thread(looks_up, (void *)4);
 }
 
-CASE_THEN("map-addition-beside-a-walk", addition_beside_a_walk, four_in_one_node, 3, 4)
+CASE_THEN("map-addition-during-a-walk", addition_during_a_walk, four_in_one_node, 3, 4)
 {
     make_map(at_first, 3, one_two_three);
     explore_thread(adds, (void *)4);
@@ -188,7 +188,7 @@ CASE_THEN("map-addition-beside-a-walk", addition_beside_a_walk, four_in_one_node
     explore_note();
 }
 
-CASE_THEN("map-addition-beside-a-search", addition_beside_a_search, four_in_one_node, 3, 4)
+CASE_THEN("map-addition-during-a-search", addition_during_a_search, four_in_one_node, 3, 4)
 {
     make_map(at_first, 3, one_two_three);
     explore_thread(adds, (void *)4);
@@ -240,7 +240,7 @@ static void looks_up_strings(void *unused)
     leave();
 }
 
-CASE_THEN("map-string-beside-a-lookup", string_beside_a_lookup, three_strings, 3, 4)
+CASE_THEN("map-string-during-a-lookup", string_during_a_lookup, three_strings, 3, 4)
 {
     make_map(at_first, 0, 0);
     map->bytes = true;
@@ -281,14 +281,14 @@ static void make_with_a_free_slot(void)
     remove_item(4);
 }
 
-CASE_THEN("map-filled-beside-a-lookup", filled_beside_a_lookup, four_in_one_node, 3, 4)
+CASE_THEN("map-filled-during-a-lookup", filled_during_a_lookup, four_in_one_node, 3, 4)
 {
     make_with_a_free_slot();
     explore_thread(adds, (void *)4);
     explore_thread(looks_up, (void *)4);
 }
 
-CASE_THEN("map-filled-beside-a-walk", filled_beside_a_walk, four_in_one_node, 3, 4)
+CASE_THEN("map-filled-during-a-walk", filled_during_a_walk, four_in_one_node, 3, 4)
 {
     make_with_a_free_slot();
     explore_thread(adds, (void *)4);
@@ -296,7 +296,7 @@ CASE_THEN("map-filled-beside-a-walk", filled_beside_a_walk, four_in_one_node, 3,
     explore_note();
 }
 
-CASE_THEN("map-filled-beside-a-search", filled_beside_a_search, four_in_one_node, 3, 4)
+CASE_THEN("map-filled-during-a-search", filled_during_a_search, four_in_one_node, 3, 4)
 {
     make_with_a_free_slot();
     explore_thread(adds, (void *)4);
@@ -327,7 +327,7 @@ static void looks_for_either(void *unused)
     leave();
 }
 
-CASE_THEN("map-replaced-beside-a-lookup", replaced_beside_a_lookup, three_are_left, 3, 4)
+CASE_THEN("map-replaced-during-a-lookup", replaced_during_a_lookup, three_are_left, 3, 4)
 {
     make_map(at_first, 3, 0x6);
     explore_thread(replaces, NULL);
@@ -340,7 +340,7 @@ static void three_are_left(void)
 }
 
 /* Makes a node for two objects. */
-CASE_THEN("map-branch-beside-a-lookup", branch_beside_a_lookup, two_in_one_node, 3, 4)
+CASE_THEN("map-branch-during-a-lookup", branch_during_a_lookup, two_in_one_node, 3, 4)
 {
     make_map(at_third, 1, 2);
     explore_thread(adds, (void *)2);
@@ -354,14 +354,14 @@ static void two_in_one_node(void)
 
 /* -------------------------------------------------------------------- another node in its place */
 
-CASE_THEN("map-larger-beside-a-lookup", larger_beside_a_lookup, five_in_one_node, 2, 4)
+CASE_THEN("map-larger-during-a-lookup", larger_during_a_lookup, five_in_one_node, 2, 4)
 {
     make_map(at_first, 4, one_to_four);
     explore_thread(adds, (void *)5);
     explore_thread(looks_up, (void *)5);
 }
 
-CASE_THEN("map-larger-beside-a-walk", larger_beside_a_walk, five_in_one_node, 3, 4)
+CASE_THEN("map-larger-during-a-walk", larger_during_a_walk, five_in_one_node, 3, 4)
 {
     make_map(at_first, 4, one_to_four);
     explore_thread(adds, (void *)5);
@@ -380,14 +380,14 @@ static void make_large(void)
     remove_item(5);
 }
 
-CASE_THEN("map-smaller-beside-a-lookup", smaller_beside_a_lookup, three_in_one_node, 2, 4)
+CASE_THEN("map-smaller-during-a-lookup", smaller_during_a_lookup, three_in_one_node, 2, 4)
 {
     make_large();
     explore_thread(removes, (void *)4);
     explore_thread(looks_up, (void *)4);
 }
 
-CASE_THEN("map-smaller-beside-a-walk", smaller_beside_a_walk, three_in_one_node, 2, 4)
+CASE_THEN("map-smaller-during-a-walk", smaller_during_a_walk, three_in_one_node, 2, 4)
 {
     make_large();
     explore_thread(removes, (void *)4);
@@ -407,14 +407,14 @@ static void make_prefix(void)
     key_of_item[4] = UINT64_C(0x0109) << 48;
 }
 
-CASE_THEN("map-cut-beside-a-lookup", cut_beside_a_lookup, three_in_two_nodes, 3, 4)
+CASE_THEN("map-cut-during-a-lookup", cut_during_a_lookup, three_in_two_nodes, 3, 4)
 {
     make_prefix();
     explore_thread(adds, (void *)4);
     explore_thread(looks_up, (void *)4);
 }
 
-CASE_THEN("map-cut-beside-a-walk", cut_beside_a_walk, three_in_two_nodes, 3, 4)
+CASE_THEN("map-cut-during-a-walk", cut_during_a_walk, three_in_two_nodes, 3, 4)
 {
     make_prefix();
     explore_thread(adds, (void *)4);
@@ -427,7 +427,7 @@ static void three_in_two_nodes(void)
 }
 
 /* The prefix is joined again when that object goes. */
-CASE_THEN("map-joined-beside-a-lookup", joined_beside_a_lookup, two_in_one_node, 3, 4)
+CASE_THEN("map-joined-during-a-lookup", joined_during_a_lookup, two_in_one_node, 3, 4)
 {
     make_prefix();
     add(4);
@@ -435,7 +435,7 @@ CASE_THEN("map-joined-beside-a-lookup", joined_beside_a_lookup, two_in_one_node,
     explore_thread(looks_up, (void *)4);
 }
 
-CASE_THEN("map-joined-beside-a-walk", joined_beside_a_walk, two_in_one_node, 3, 4)
+CASE_THEN("map-joined-during-a-walk", joined_during_a_walk, two_in_one_node, 3, 4)
 {
     make_prefix();
     add(4);
@@ -445,7 +445,7 @@ CASE_THEN("map-joined-beside-a-walk", joined_beside_a_walk, two_in_one_node, 3, 
 
 /* ---------------------------------------------------------------------------------- two writers */
 
-CASE_THEN("map-larger-beside-a-removal", larger_beside_a_removal, four_in_one_node, 2, 4)
+CASE_THEN("map-larger-during-a-removal", larger_during_a_removal, four_in_one_node, 2, 4)
 {
     make_map(at_first, 4, one_two_three);
     explore_thread(adds, (void *)5);
@@ -471,7 +471,7 @@ CASE_THEN("map-two-removals", two_removals, only_the_last_is_left, 2, 3)
 }
 
 /* The other thread makes a node for its own object and the one that goes. */
-CASE_THEN("map-removal-beside-an-addition", removal_beside_an_addition, two_in_one_node, 2, 4)
+CASE_THEN("map-removal-during-an-addition", removal_during_an_addition, two_in_one_node, 2, 4)
 {
     make_prefix();
     add(4);
@@ -505,7 +505,7 @@ static void forks(void *unused)
     explore_note();
 }
 
-CASE_THEN("map-fork", fork_beside_an_addition, five_in_one_node, 2, 4)
+CASE_THEN("map-fork", fork_during_an_addition, five_in_one_node, 2, 4)
 {
     make_map(at_first, 4, one_to_four);
     list_append(&ordered_maps, &map->link);

@@ -120,21 +120,21 @@ CASE_THEN("values-two-exchanges", two_exchanges, each_is_in_one_place, 2, 3)
     explore_thread(exchanges, (void *)2);
 }
 
-CASE_THEN("values-exchange-beside-put", exchange_beside_put, each_is_in_one_place, 2, 3)
+CASE_THEN("values-exchange-during-put", exchange_during_put, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(exchanges, (void *)1);
     explore_thread(puts_one, (void *)2);
 }
 
-CASE_THEN("values-exchange-beside-erasure", exchange_beside_erasure, each_is_in_one_place, 2, 3)
+CASE_THEN("values-exchange-during-erasure", exchange_during_erasure, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(exchanges, (void *)1);
     explore_thread(erases, NULL);
 }
 
-CASE_THEN("values-insertion-beside-erasure", insertion_beside_erasure, each_is_in_one_place, 2, 3)
+CASE_THEN("values-insertion-during-erasure", insertion_during_erasure, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(inserts, (void *)1);
@@ -149,7 +149,7 @@ CASE_THEN("values-two-insertions", two_insertions, each_is_in_one_place, 2, 3)
     explore_thread(inserts, (void *)2);
 }
 
-CASE_THEN("values-put-beside-get", put_beside_get, each_is_in_one_place, 2, 3)
+CASE_THEN("values-put-during-get", put_during_get, each_is_in_one_place, 2, 3)
 {
     make_values();
     explore_thread(puts_one, (void *)1);

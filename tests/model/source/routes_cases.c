@@ -282,7 +282,7 @@ static void walks(void *unused)
     explore_note();
 }
 
-static void beside(void (*reader)(void *))
+static void with_updates(void (*reader)(void *))
 {
     explore_thread(update_all, NULL);
     explore_thread(reader, NULL);
@@ -297,15 +297,15 @@ static void all_is_done(void)
 }
 
 /* clang-format off */
-#define BESIDE(reader, title, name, family, prefixes, of, ...)                                     \
+#define DURING(reader, title, name, family, prefixes, of, ...)                                     \
     CASE_THEN(title, name, all_is_done, 2, 3)                                                      \
     {                                                                                              \
         static const struct update then[] = {__VA_ARGS__, {NOTHING, 0, 0}};                        \
                                                                                                    \
         make(PRUDENCE_ROUTES_##family, prefixes, then, of);                                        \
-        beside(reader);                                                                            \
+        with_updates(reader);                                                                      \
     }
-#define BESIDE_LOOKUPS(...) BESIDE(looks_up, __VA_ARGS__)
+#define DURING_LOOKUPS(...) DURING(looks_up, __VA_ARGS__)
 
 /* ----------------------------------------------------------------------------------------- IPv4 */
 
@@ -316,35 +316,35 @@ static const struct update above_index4[] = {{ADD, IP4(8, 0, 0, 0), 5}, {ADD, IP
 
 /* A prefix that covers the address comes, changes, and goes, both as the answer and below a
  * longer one. */
-BESIDE_LOOKUPS("routes-cover-added", cover_added, IPV4, long4, IP4(10, 1, 2, 3) ^ IP4(0, 0, 1, 0), {ADD, IP4(10, 0, 0, 0), 8})
-BESIDE_LOOKUPS("routes-cover-replaced", cover_replaced, IPV4, both4, IP4(10, 1, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
-BESIDE_LOOKUPS("routes-cover-removed", cover_removed, IPV4, both4, IP4(10, 1, 3, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 0, 0, 0), 9})
-BESIDE_LOOKUPS("routes-cover-under-longer", cover_under_longer, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 1, 2, 0), 24})
+DURING_LOOKUPS("routes-cover-added", cover_added, IPV4, long4, IP4(10, 1, 2, 3) ^ IP4(0, 0, 1, 0), {ADD, IP4(10, 0, 0, 0), 8})
+DURING_LOOKUPS("routes-cover-replaced", cover_replaced, IPV4, both4, IP4(10, 1, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
+DURING_LOOKUPS("routes-cover-removed", cover_removed, IPV4, both4, IP4(10, 1, 3, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 0, 0, 0), 9})
+DURING_LOOKUPS("routes-cover-under-longer", cover_under_longer, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
 /* The same in words of the index. */
-BESIDE_LOOKUPS("routes-words-handed-down", words_handed_down, IPV4, long4, IP4(9, 1, 2, 3), {ADD, IP4(8, 0, 0, 0), 5}, {REPLACE, IP4(8, 0, 0, 0), 5})
-BESIDE_LOOKUPS("routes-words-taken-back", words_taken_back, IPV4, above_index4, IP4(10, 9, 2, 3), {REMOVE, IP4(8, 0, 0, 0), 5}, {ADD, IP4(8, 0, 0, 0), 6})
+DURING_LOOKUPS("routes-words-handed-down", words_handed_down, IPV4, long4, IP4(9, 1, 2, 3), {ADD, IP4(8, 0, 0, 0), 5}, {REPLACE, IP4(8, 0, 0, 0), 5})
+DURING_LOOKUPS("routes-words-taken-back", words_taken_back, IPV4, above_index4, IP4(10, 9, 2, 3), {REMOVE, IP4(8, 0, 0, 0), 5}, {ADD, IP4(8, 0, 0, 0), 6})
 
 /* A longer prefix comes with its nodes, and goes with them. */
-BESIDE_LOOKUPS("routes-longer-added", longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
-BESIDE_LOOKUPS("routes-longer-removed", longer_removed, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 0, 0, 0), 8})
-BESIDE_LOOKUPS("routes-nodes-removed", nodes_removed, IPV4, above_index4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(8, 0, 0, 0), 5})
+DURING_LOOKUPS("routes-longer-added", longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+DURING_LOOKUPS("routes-longer-removed", longer_removed, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 0, 0, 0), 8})
+DURING_LOOKUPS("routes-nodes-removed", nodes_removed, IPV4, above_index4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(8, 0, 0, 0), 5})
 
 /* A route always exists, although no prefix stays. */
-BESIDE_LOOKUPS("routes-cover-for-longer", cover_for_longer, IPV4, long4, IP4(10, 1, 2, 3), {ADD, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
+DURING_LOOKUPS("routes-cover-for-longer", cover_for_longer, IPV4, long4, IP4(10, 1, 2, 3), {ADD, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
 
 /* A prefix next to the address: another node takes the place, with the same answer. */
-BESIDE_LOOKUPS("routes-one-beside", one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 1, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+DURING_LOOKUPS("routes-neighbour", a_neighbour, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 1, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
-BESIDE(gets, "routes-get-beside-removal", get_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
-BESIDE(gets, "routes-get-beside-default", get_beside_default, IPV4, long4, 0, {ADD, 0, 0})
-BESIDE(walks, "routes-walk-beside-removal", walk_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 3, 0), 24})
+DURING(gets, "routes-get-during-removal", get_during_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
+DURING(gets, "routes-get-during-default", get_during_default, IPV4, long4, 0, {ADD, 0, 0})
+DURING(walks, "routes-walk-during-removal", walk_during_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 3, 0), 24})
 
 /* Addresses of one call: one whose answer is in the first node, one that goes on to a node that is
  * replaced, and one that gets nodes. */
-BESIDE(looks_up_together, "routes-together-longer-added", together_longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
-BESIDE(looks_up_together, "routes-together-cover-replaced", together_cover_replaced, IPV4, both4, IP4(10, 200, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
-BESIDE(looks_up_together, "routes-together-one-beside", together_one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 0, 0), 16}, {REPLACE, IP4(10, 1, 2, 0), 24})
+DURING(looks_up_together, "routes-together-longer-added", together_longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
+DURING(looks_up_together, "routes-together-cover-replaced", together_cover_replaced, IPV4, both4, IP4(10, 200, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
+DURING(looks_up_together, "routes-together-neighbour", together_a_neighbour, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 0, 0), 16}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
 /* ----------------------------------------------------------------------------------------- IPv6 */
 
@@ -357,40 +357,40 @@ static const struct update short6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {NOTHING,
 
 /* Below level 11. */
 static const struct update long6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {ADD, IP6(0x2001, 0xdb8, 1, 2), 70}, {NOTHING, 0, 0}};
-BESIDE_LOOKUPS("routes-long-changes", long_changes, IPV6, long6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 2), 71}, {REPLACE, IP6(0x2001, 0xdb8, 1, 2), 71})
+DURING_LOOKUPS("routes-long-changes", long_changes, IPV6, long6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 2), 71}, {REPLACE, IP6(0x2001, 0xdb8, 1, 2), 71})
 
 /* The address leaves the edge, which is cut by a prefix that does not match it, by one that
  * does, or by one next to it. */
-BESIDE_LOOKUPS("routes-cut-by-other", cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS("routes-cut-by-own", cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 8), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS("routes-cut-twice", cut_twice, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 51}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
-BESIDE_LOOKUPS("routes-cut-by-branch", cut_by_branch, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x8001), {ADD, IP6(0x2001, 0xdb8, 1, 0x8000), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0x8000), 56})
-BESIDE_LOOKUPS("routes-cut-above-the-end", cut_above_the_end, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
+DURING_LOOKUPS("routes-cut-by-other", cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING_LOOKUPS("routes-cut-by-own", cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 8), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING_LOOKUPS("routes-cut-twice", cut_twice, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 51}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
+DURING_LOOKUPS("routes-cut-by-branch", cut_by_branch, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x8001), {ADD, IP6(0x2001, 0xdb8, 1, 0x8000), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0x8000), 56})
+DURING_LOOKUPS("routes-cut-above-the-end", cut_above_the_end, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
 
 /* Two edges become one. */
-BESIDE_LOOKUPS("routes-joined-beside-other", joined_beside_other, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 0x4000), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
-BESIDE_LOOKUPS("routes-joined-under-own", joined_under_own, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS("routes-joined-and-cut", joined_and_cut, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 58})
+DURING_LOOKUPS("routes-joined-next-to-other", joined_next_to_other, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 0x4000), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
+DURING_LOOKUPS("routes-joined-under-own", joined_under_own, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING_LOOKUPS("routes-joined-and-cut", joined_and_cut, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 58})
 
 /* A node without a shortcut. */
-BESIDE_LOOKUPS("routes-no-shortcut", no_shortcut, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2000, 0, 0, 0), 8}, {ADD, IP6(0x2000, 0, 0, 0), 9})
+DURING_LOOKUPS("routes-no-shortcut", no_shortcut, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2000, 0, 0, 0), 8}, {ADD, IP6(0x2000, 0, 0, 0), 9})
 
 /* A node that has a shortcut comes, goes, is replaced; an edge across that level is cut, and two
  * become one. */
-BESIDE_LOOKUPS("routes-shortcut-appears", shortcut_appears, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS("routes-shortcut-appears-and-changes", shortcut_appears_and_changes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 47}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS("routes-shortcut-appears-and-vanishes", shortcut_appears_and_vanishes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS("routes-shortcut-vanishes", shortcut_vanishes, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
-BESIDE_LOOKUPS("routes-shortcut-changes", shortcut_changes, IPV6, cut_across6, IP6(0x2001, 0xdb8, 0xc000, 4), {ADD, IP6(0x2001, 0xdb8, 0xc000, 0), 34}, {REPLACE, IP6(0x2001, 0xdb8, 0xc000, 0), 34})
-BESIDE_LOOKUPS("routes-shortcut-cut", shortcut_cut, IPV6, across6, IP6(0x2001, 0xdb8, 2, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 0, 0), 32})
-BESIDE_LOOKUPS("routes-shortcut-cut-above", shortcut_cut_above, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 30}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE_LOOKUPS("routes-shortcut-joined", shortcut_joined, IPV6, cut_across6, IP6(0x2001, 0xdb8, 2, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
-BESIDE_LOOKUPS("routes-shortcut-joined-below", shortcut_joined_below, IPV6, cut_across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING_LOOKUPS("routes-shortcut-appears", shortcut_appears, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING_LOOKUPS("routes-shortcut-appears-and-changes", shortcut_appears_and_changes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 47}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING_LOOKUPS("routes-shortcut-appears-and-vanishes", shortcut_appears_and_vanishes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING_LOOKUPS("routes-shortcut-vanishes", shortcut_vanishes, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
+DURING_LOOKUPS("routes-shortcut-changes", shortcut_changes, IPV6, cut_across6, IP6(0x2001, 0xdb8, 0xc000, 4), {ADD, IP6(0x2001, 0xdb8, 0xc000, 0), 34}, {REPLACE, IP6(0x2001, 0xdb8, 0xc000, 0), 34})
+DURING_LOOKUPS("routes-shortcut-cut", shortcut_cut, IPV6, across6, IP6(0x2001, 0xdb8, 2, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 0, 0), 32})
+DURING_LOOKUPS("routes-shortcut-cut-above", shortcut_cut_above, IPV6, across6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 30}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING_LOOKUPS("routes-shortcut-joined", shortcut_joined, IPV6, cut_across6, IP6(0x2001, 0xdb8, 2, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2000, 0, 0, 0), 3})
+DURING_LOOKUPS("routes-shortcut-joined-below", shortcut_joined_below, IPV6, cut_across6, IP6(0x2001, 0xdb8, 1, 4), {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 
-BESIDE(gets, "routes-get-beside-cut", get_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
-BESIDE(gets, "routes-get-beside-join", get_beside_join, IPV6, cut_across6, 0, {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
-BESIDE(walks, "routes-walk-beside-cut", walk_beside_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 51})
-BESIDE(walks, "routes-walk-beside-join", walk_beside_join, IPV6, cut6, 0, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING(gets, "routes-get-during-cut", get_during_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REMOVE, IP6(0x2001, 0xdb8, 1, 2), 64})
+DURING(gets, "routes-get-during-join", get_during_join, IPV6, cut_across6, 0, {REMOVE, IP6(0x2001, 0xdb8, 0, 0), 32}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
+DURING(walks, "routes-walk-during-cut", walk_during_cut, IPV6, edge6, 0, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 51})
+DURING(walks, "routes-walk-during-join", walk_during_join, IPV6, cut6, 0, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
 
 /* clang-format on */
 
@@ -405,7 +405,7 @@ static void make_full(enum prudence_routes_family family, const struct update *p
     make(family, prefixes, then, then[1].address);
     table->prefixes = FULL - 1;
     table->edges_across += edges;
-    beside(looks_up);
+    with_updates(looks_up);
 }
 
 CASE_THEN("routes-wider-index", wider_index, arrays_are_new, 2, 3)

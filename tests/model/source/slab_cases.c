@@ -151,7 +151,7 @@ static void takes_two(void *elsewhere)
     explore_note();
 }
 
-CASE_THEN("release-beside-a-take", release_beside_a_take, nobody_has_the_same, 2, 4)
+CASE_THEN("release-during-a-take", release_during_a_take, nobody_has_the_same, 2, 4)
 {
     make_cache(true);
     popped = NULL;
@@ -204,7 +204,7 @@ static void claims_in_vain(void *unused)
         os_percpu_unclaim(&cpu_0()->line, &token);
 }
 
-CASE_THEN("unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 1, 4)
+CASE_THEN("unclaim-during-a-take", unclaim_during_a_take, one_at_a_time, 1, 4)
 {
     make_cache(true);
     owners = 0;
@@ -287,7 +287,7 @@ static void defers(void *unused)
     defer(objects[0]);
 }
 
-CASE_THEN("fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3)
+CASE_THEN("fork-during-a-deferral", fork_during_a_deferral, the_child_is_whole, 2, 3)
 {
     make_cache(true);
     defer(objects[1]); /* leaves the batch open */
@@ -301,7 +301,7 @@ static void frees_one(void *unused)
     give_back(objects[0]);
 }
 
-CASE_THEN("fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3)
+CASE_THEN("fork-during-a-free", fork_during_a_free, the_child_is_whole, 2, 3)
 {
     make_cache(true);
     explore_assert(os_percpu_pop(&cache->fast_percpu)); /* makes room, in a slot never used */
@@ -311,10 +311,10 @@ CASE_THEN("fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3)
 }
 
 /* No membarrier may be called: a free, or the take, may end while pages are copied. */
-CASE_THEN("fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3)
+CASE_THEN("fork-unfenced-during-a-free", fork_unfenced_during_a_free, the_child_is_whole, 2, 3)
 {
     store_relaxed(&os_calls, (uint32_t)OS_CALLS_PLAIN);
-    fork_beside_a_free();
+    fork_during_a_free();
 }
 
 /* -------------------------------------------------------------------------------------- ceiling */
@@ -358,7 +358,7 @@ static void start_with_a_ceiling(void)
     limit_set_ceiling(CEILING);
 }
 
-CASE_THEN("rise-beside-a-lower-ceiling", rise_beside_a_lower_ceiling, bytes_are_below_the_ceiling,
+CASE_THEN("rise-during-a-lower-ceiling", rise_during_a_lower_ceiling, bytes_are_below_the_ceiling,
           2, 4)
 {
     start_with_a_ceiling();
@@ -366,7 +366,7 @@ CASE_THEN("rise-beside-a-lower-ceiling", rise_beside_a_lower_ceiling, bytes_are_
     explore_thread_on(1, lowers, NULL);
 }
 
-CASE_THEN("rise-beside-a-fall", rise_beside_a_fall, bytes_are_below_the_ceiling, 1, 3)
+CASE_THEN("rise-during-a-fall", rise_during_a_fall, bytes_are_below_the_ceiling, 1, 3)
 {
     start_with_a_ceiling();
     explore_thread_on(0, reserves_and_raises, NULL);

@@ -299,28 +299,28 @@ CASE_THEN("hash-publication", publication, none_is_lost, 3, 4)
 }
 
 /* A node that the thread that moves its group has added is found by the new buckets. */
-CASE_THEN("hash-split-beside-lookups", split_beside_lookups, none_is_lost, 1, 3)
+CASE_THEN("hash-split-during-lookups", split_during_lookups, none_is_lost, 1, 3)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     explore_thread(adds, (void *)(ITEMS + 1));
     explore_thread(looks_up, NULL);
 }
 
-CASE_THEN("hash-joined-beside-lookups", joined_beside_lookups, none_is_lost, 1, 3)
+CASE_THEN("hash-joined-during-lookups", joined_during_lookups, none_is_lost, 1, 3)
 {
     make_resized(VIEW_ORDER_PAGE, VIEW_ORDER_SMALL);
     explore_thread(adds, (void *)(ITEMS + 1));
     explore_thread(looks_up, NULL);
 }
 
-CASE_THEN("hash-split-beside-a-walk", split_beside_a_walk, none_is_lost, 1, 2)
+CASE_THEN("hash-split-during-a-walk", split_during_a_walk, none_is_lost, 1, 2)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     explore_thread(adds, (void *)(ITEMS + 1));
     explore_thread(walks, NULL);
 }
 
-CASE_THEN("hash-joined-beside-a-walk", joined_beside_a_walk, none_is_lost, 1, 2)
+CASE_THEN("hash-joined-during-a-walk", joined_during_a_walk, none_is_lost, 1, 2)
 {
     make_resized(VIEW_ORDER_PAGE, VIEW_ORDER_SMALL);
     explore_thread(adds, (void *)(ITEMS + 1));
@@ -357,7 +357,7 @@ static void publishes(void *argument)
     hash_resize_step(hash_of(table));
 }
 
-CASE_THEN("hash-array-beside-a-lookup", array_beside_a_lookup, none_is_lost, 2, 3)
+CASE_THEN("hash-array-during-a-lookup", array_during_a_lookup, none_is_lost, 2, 3)
 {
     make_table(VIEW_ORDER_SMALL);
     explore_assert(hash_resize_begin(hash_of(table), table->view, VIEW_ORDER_PAGE));
@@ -366,7 +366,7 @@ CASE_THEN("hash-array-beside-a-lookup", array_beside_a_lookup, none_is_lost, 2, 
 }
 
 /* Moves the last groups and frees the old array. */
-CASE_THEN("hash-old-array-beside-a-lookup", old_array_beside_a_lookup, none_is_lost, 2, 3)
+CASE_THEN("hash-old-array-during-a-lookup", old_array_during_a_lookup, none_is_lost, 2, 3)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     hash_of(table)->cursor = 63;
@@ -516,7 +516,7 @@ static void adds_to_both(void *argument)
     inserts((void *)10);
 }
 
-CASE_THEN("tables-fork", fork_beside_updates, none_is_lost, 1, 2)
+CASE_THEN("tables-fork", fork_during_updates, none_is_lost, 1, 2)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
     make_ids(10);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A module has these beside one text of the crate (build.rs).
+// A module has these with one text of the crate (build.rs).
 
 use garbage::{Entry, Garbage};
 use loom::cell::UnsafeCell;
@@ -40,7 +40,7 @@ fn object() -> Arc<UnsafeCell<bool>> {
     Arc::new(UnsafeCell::new(false))
 }
 
-/// Two threads add to a lane, beside one that closes it and calls what was there. The bags have room for more.
+/// Two threads add to a lane, during one that closes it and calls what was there. The bags have room for more.
 pub fn lane() {
     let world = World::new(4);
     let threads: Vec<_> = (0..2)
@@ -59,7 +59,7 @@ pub fn lane() {
     world.ends(2);
 }
 
-/// A thread adds an entry that fills its bag, beside a reader, which looks when it leaves. One of the two calls it.
+/// A thread adds an entry that fills its bag, during a reader, which looks when it leaves. One of the two calls it.
 pub fn gate() {
     let world = World::new(1);
     let adder = world.clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A module has these beside the text of the crate's reclaimer (build.rs).
+// A module has these with the text of the crate's reclaimer (build.rs).
 
 use loom::cell::UnsafeCell;
 use loom::thread;

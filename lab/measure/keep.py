@@ -33,12 +33,12 @@ def write(place, document, indent=None):
     if place.exists() and not place.is_file():
         place.write_text(json.dumps(document, indent=indent) + "\n")
         return
-    beside = place.with_name(place.name + ".new")
-    with beside.open("w", encoding="utf-8") as file:
+    fresh = place.with_name(place.name + ".new")
+    with fresh.open("w", encoding="utf-8") as file:
         file.write(json.dumps(document, indent=indent) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    os.replace(beside, place)
+    os.replace(fresh, place)
 
 
 def kept(place, identity):

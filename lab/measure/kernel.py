@@ -231,7 +231,7 @@ def report(rows, made):
                  "libc": platform.libc_ver()[1], "compiler": "of the kernel's suite",
                  "huge_pages": "as the guest has them"},
     }
-    write(made.beside(".json"), document, 1)
+    write(made.place(".json"), document, 1)
     sections = [(title, cells) for title, cells in sections_of(rows) if cells]
     made.tables({re.sub(r"\W+", "-", title.lower()): cells for title, cells in sections})
     svg = made.picture(draw(rows))

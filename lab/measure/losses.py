@@ -2,7 +2,7 @@
 """Where Prudence loses: every figure of the published tables in which a peer, or the baseline, is better, and the page of the worst.
 
 A loss follows the rule of verdict.py: our figure is worse than that of the best peer by more than counts as the same, in all rounds (the worst of the
-peer beside the best of ours, where a table has them), and a row with fewer rounds than decide is none. A zero counts as the smallest number that its
+peer with the best of ours, where a table has them), and a row with fewer rounds than decide is none. A zero counts as the smallest number that its
 cell can show. TABLES says how each table is read, and NOT_COMPARED why one is not."""
 
 import csv
@@ -147,7 +147,7 @@ KERNEL_PEERS = "kfree_rcu(-headless)?|call_rcu|headless"
 PAIRS_IN_KERNEL = by_rows("Prudence, deferred", "kmalloc and .*rcu.*", SIZES, ("kernel",))
 SLOWEST = ("half are faster than", "99 %", "99.9 %", "99.99 %", "slowest")
 LOADS = ("ns", "CPU ns", "memory, MB", "waiting, MB")
-SERVERS = by_rows("prudence", "liburcu", ("ns", "CPU ns", "median, µs", "99 %, µs", "99 % beside updates, µs", "an update, µs", "peak, MB"), ("load",))
+SERVERS = by_rows("prudence", "liburcu", ("ns", "CPU ns", "median, µs", "99 %, µs", "99 % during updates, µs", "an update, µs", "peak, MB"), ("load",))
 MIXES = by_rows("prudence", "classic.*", ("misses, of a million", "object-cache churns, of a million", "slab churns, of a million", "peak slabs"), ("load",))
 CACHES = {"hits": HITS, "object-cache churns": LESS, "slab churns": LESS}
 HASH, TREE = r"(?!prudence|hash-values|lockfree|subject).*", r"(?!map|routes|subject).*"
@@ -217,7 +217,7 @@ TABLES = {f"structures/{family}-{table}": by_columns(*sides, figure) for family,
     "kernel-tree/calls": by_columns("Prudence", "SLUB.*", "instructions", ("instructions", "on")),
     "kernel-tree/kfree-rcu": by_rows("Prudence", "SLUB.*", ("instructions of a pair", "peak, KB"), ("CPUs", "freed by", "bytes"), "allocator"),
     "misses/misses": by_rows("prudence.ko", "SLUB", ("hit", "refill", "grow"), ("bytes",), "where"),
-    "variants/grace-periods": by_rows("memb", "urcu-.*", ("beside 0", "beside 1", *(f"call to callback beside {n}" for n in (0, 1, 2, 4, 8)))),
+    "variants/grace-periods": by_rows("memb", "urcu-.*", ("with no readers", "with 1 reader", *(f"call to callback with {n}" for n in (0, 1, 2, 4, 8)))),
 }
 
 NOT_COMPARED = {

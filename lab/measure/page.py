@@ -119,30 +119,29 @@ class Report:
         self.source, self.note, self.into, self.images = source, list(note), into, images
         self.written, self.skipped = [], []
 
-    def beside(self, suffix, name=""):
-        place = self.source.with_name(self.source.stem + name + suffix)
-        self.written.append(place)
-        return place
+    def place(self, suffix, name=""):
+        self.written.append(self.source.with_name(self.source.stem + name + suffix))
+        return self.written[-1]
 
     def picture(self, figure, name="", dpi=140):
         """FILE-NAME.svg and .png; the first as text for a page."""
         svg = inline_svg(figure)
-        self.beside(".svg", name).write_text(svg)
-        figure.savefig(self.beside(".png", name), dpi=dpi)
+        self.place(".svg", name).write_text(svg)
+        figure.savefig(self.place(".png", name), dpi=dpi)
         plt.close(figure)
         return svg[svg.index("<svg"):]
 
     def page(self, document, title, svg, sections, notes, versions, headline="", warnings=()):
         """`sections`: pairs of a heading and its table."""
         self.skipped = document["skipped"]
-        self.beside(".html").write_text(render(
+        self.place(".html").write_text(render(
             "page.html", title=title, headline=headline, picture=svg, sections=sections, notes=self.note + notes, versions=versions,
             document=document, warnings=warnings))
 
     def parts(self, document, notes, **said):
         """A page of several parts, each with pictures, findings and a table."""
         self.skipped = document["skipped"]
-        self.beside(".html").write_text(render("parts.html", document=document, notes=self.note + notes, **said))
+        self.place(".html").write_text(render("parts.html", document=document, notes=self.note + notes, **said))
 
     def tables(self, tables):
         write_tables(self.source.with_suffix(""), tables)

@@ -59,7 +59,7 @@ PARTS = (
 
 def arguments_of(words):
     parser = Parser("publish", "Measures the published tables, all on one state of src and include, and on one machine. Parts that are finished are kept, "
-                    "and the next call goes on. The machine should do nothing else: a part beside which other programs ran does not count.")
+                    "and the next call goes on. The machine should do nothing else: a part during which other programs ran does not count.")
     parser.add_names("--part", [part.name for part in PARTS], "only these (see --list)")
     parser.add_number("--hours", 0.01, 1000, "begin no part that would not end by then (2)", float, 2.0)
     parser.add_number("--others", 0.0, 1000, f"CPUs that other programs may use meanwhile ({BUSY})", float, BUSY)

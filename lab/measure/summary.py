@@ -341,7 +341,7 @@ def variant_rows(results, part, **wanted):
     return [row for row in results.all_rows(part) if "variant" in row and all(row[key] == value for key, value in wanted.items())]
 
 
-def beside_liburcu(rows, key, better_by=1):
+def ahead_of_liburcu(rows, key, better_by=1):
     """Says of each of our rows whether it reaches the best of liburcu's under the same load."""
     found = []
     for row in rows:
@@ -361,9 +361,9 @@ def variants_table(summary, name, title, rows):
 def rcu(results, summary):
     rows, storm = variant_rows(results, "rcu"), variant_rows(results, "storm", load="storm")
     for load in ("read", "synchronize", "update"):
-        summary.add(f"{load}: at or ahead of liburcu's best flavor", beside_liburcu([row for row in rows if row["load"] == load], "ns"))
-    summary.add("call to callback: 100 times sooner than liburcu", beside_liburcu([row for row in rows if row["load"] == "call"], "p50_ns", 100))
-    summary.add("a storm of callbacks: a twentieth of liburcu's memory", beside_liburcu(storm, "peak_rss_bytes", 20))
+        summary.add(f"{load}: at or ahead of liburcu's best flavor", ahead_of_liburcu([row for row in rows if row["load"] == load], "ns"))
+    summary.add("call to callback: 100 times sooner than liburcu", ahead_of_liburcu([row for row in rows if row["load"] == "call"], "p50_ns", 100))
+    summary.add("a storm of callbacks: a twentieth of liburcu's memory", ahead_of_liburcu(storm, "peak_rss_bytes", 20))
     variants_table(summary, "rcu", "Grace periods and liburcu's", rows + storm)
 
 

@@ -103,15 +103,15 @@ static inline void tree_let_go(uint32_t *edge, uint32_t version)
 }
 
 static inline void tree_fill(struct tree_node *leaf, struct tree_node *inner, uint64_t key,
-                             struct tree_node *beside)
+                             struct tree_node *sibling)
 {
-    const bool right = key > beside->key;
+    const bool right = key > sibling->key;
 
     leaf->key = key;
     leaf->child[0] = leaf->child[1] = NULL;
-    inner->key = right ? key : beside->key;
+    inner->key = right ? key : sibling->key;
     inner->child[right] = leaf;
-    inner->child[!right] = beside;
+    inner->child[!right] = sibling;
     inner->edge[0] = inner->edge[1] = 0;
 }
 

@@ -200,7 +200,7 @@ class Figures(unittest.TestCase):
     def test_only_rounds_that_both_have_are_compared(self):
         runs = [tree(0), tree(1)]
         del runs[1]["document"]["rows"][1]
-        self.assertEqual(len(figures.beside(figures.rows_of(runs), "tree, 1 % updates", "classic", "prudence", "ns")), 1)
+        self.assertEqual(len(figures.of_both(figures.rows_of(runs), "tree, 1 % updates", "classic", "prudence", "ns")), 1)
 
 
 class Verdicts(unittest.TestCase):
@@ -264,7 +264,7 @@ class Verdicts(unittest.TestCase):
         run["document"]["rows"][3] = {"mix": "file", "period": 500, "cached": 0, "subject": "prudence", "failed": "no memory"}
         cells = pages.mix_cells(figures.rows_of([run]), True)
         self.assertEqual([(line["subject"], line["misses, of a million"]) for line in cells],
-                         [("classic", "100,000"), ("throttled-10 (judged beside)", "60,000"), ("throttled-20", "70,000"), ("prudence", "failed: no memory"),
+                         [("classic", "100,000"), ("throttled-10 (compared)", "60,000"), ("throttled-20", "70,000"), ("prudence", "failed: no memory"),
                           ("prudence, pre-flush", "90,000")])
 
     def counted(self, ours, rounds=1):

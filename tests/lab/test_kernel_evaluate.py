@@ -236,8 +236,8 @@ class Verdicts(unittest.TestCase):
                 for mode, cpus, where in (("latency", 1, "one emulated CPU"), ("latency_wall", 4, "4 CPUs")):
                     runs = [run(side, value, turn, mode=mode, cpus=cpus) for turn, one in enumerate(ours) for side, value in zip(pair, (100, one))]
                     self.assertEqual({line["the paper"]: line["verdict"] for line in verdict.of_latency(runs)},
-                                     {f"one operation in a thousand is faster beside {pair[0]}, one thread, {where}": word,
-                                      f"the slowest operation is faster beside {pair[0]}, one thread, {where}": slowest})
+                                     {f"one operation in a thousand is faster than {pair[0]}, one thread, {where}": word,
+                                      f"the slowest operation is faster than {pair[0]}, one thread, {where}": slowest})
         self.assertEqual(verdict.of_latency([run("slub", 100, 0)]), [])
 
     def test_latency_without_hastening_has_a_table_and_no_verdict(self):
@@ -342,8 +342,8 @@ class Disturbance(unittest.TestCase):
                 texts = guest(ours=ours), guest(refills=900, ours=ours), guest(allocations=storm, ours=ours)
                 found = verdict.disturbed_caches([run_of(text, side, load) for load, text in zip(plan.DISTURBANCE, texts)], TWO, side, 1)
                 self.assertEqual(list(found), names)
-                for (alone, beside), in found.values():
-                    self.assertEqual((alone["hits"], beside["hits"]), (49500, 49100))
+                for (alone, stormy), in found.values():
+                    self.assertEqual((alone["hits"], stormy["hits"]), (49500, 49100))
 
     def test_the_storm_is_as_long_alone(self):
         for scale in (0.1, 1, 3):

@@ -60,18 +60,18 @@ class Verdicts(unittest.TestCase):
         ring["repeats"][3]["latency_ns"]["count"] = 19
         line = next(line for line in verdict.check(rows) if "shortest" in line["the thesis"])
         self.assertEqual(line["verdict"], "undecided")
-        self.assertIn("(runs too short: call of ring beside 1: 19 of 20 latencies)", line["here"])
+        self.assertIn("(runs too short: call of ring with 1: 19 of 20 latencies)", line["here"])
 
     def test_undecided_when_there_are_few_runs(self):
         line = self.verdict([10, 11, 12, 13])
         self.assertEqual(line["verdict"], "undecided")
-        self.assertIn("call of polling beside 1: 4 of 5 runs", line["here"])
+        self.assertIn("call of polling with 1: 4 of 5 runs", line["here"])
 
     def test_a_high_quantile_needs_more(self):
         rows = [row_of("call", "ring", [{"latency_ns": {"p90": 5, "count": 99}}] * 5)]
         results = verdict.Results(rows)
         self.assertEqual(results.latency("ring", 1, "p90"), 5)
-        self.assertEqual(results.short, ["call of ring beside 1: 99 of 100 latencies"])
+        self.assertEqual(results.short, ["call of ring with 1: 99 of 100 latencies"])
 
     def cost_verdict(self, **lengths):
         checked = verdict.check(costs(**lengths))
@@ -154,10 +154,10 @@ class Command(unittest.TestCase):
             (docs / "results/data").mkdir(parents=True)
             said = subprocess.run([REPORT, file, "--into", docs], check=True, capture_output=True, text=True).stdout
             page = file.with_suffix(".html").read_text()
-            beside, kept = ({path.stem: path.read_text() for path in place.glob("*.csv")} for place in (file.with_suffix(""), docs / "results/data/variants"))
+            written, kept = ({path.stem: path.read_text() for path in place.glob("*.csv")} for place in (file.with_suffix(""), docs / "results/data/variants"))
             self.assertTrue((docs / "images/variants.png").exists())
         self.assertIn("Of 21 findings", said)
-        self.assertEqual(beside, kept)
+        self.assertEqual(written, kept)
         self.assertEqual(set(kept), {"findings", "complexity", "idle", "grace-periods", "cost"})
         self.assertRegex(kept["findings"], r"subject,the thesis,verdict,rounds,here\nTable 8.1,rcu-taskq is the smallest,[a-z ]+,\d+,")
         self.assertIn("subject,own lines,", kept["complexity"])

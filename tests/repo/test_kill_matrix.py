@@ -68,7 +68,7 @@ class Reached(Toy):
         return matrix.reaching(mutant, {test: {"lines": {"src/core/a.c": numbers}} for test, numbers in lines.items()})
 
     def test_the_line_of_the_fault(self):
-        self.assertEqual(self.reaching(BELOW, here=[3, 5], beside=[3, 10]), ["here"])
+        self.assertEqual(self.reaching(BELOW, here=[3, 5], there=[3, 10]), ["here"])
 
     def test_the_function_if_no_test_reaches_the_line(self):
         self.assertEqual(self.reaching(BELOW, head=[3], elsewhere=[10]), ["head"])

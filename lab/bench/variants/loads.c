@@ -82,7 +82,7 @@ static uint64_t read_sections(const struct row *row, unsigned place)
 }
 
 /* Body of readers that run next to the workers: a switch after each section. */
-static uint64_t read_beside(const struct row *row, unsigned place)
+static uint64_t read_meantime(const struct row *row, unsigned place)
 {
     uint64_t done = 0;
 
@@ -116,7 +116,7 @@ static double per(uint64_t ns, uint64_t done)
 }
 
 json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, unsigned place),
-                 uint64_t (*beside)(const struct row *row, unsigned place))
+                 uint64_t (*reader)(const struct row *row, unsigned place))
 {
     struct worker workers[PLACES_MAX];
     unsigned count = row->workers + row->readers;
@@ -126,7 +126,7 @@ json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, 
     cpu = process_cpu_ns();
     for (unsigned i = count; i-- > 0;) { /* readers first */
         workers[i] = (struct worker){.row = row, .place = i};
-        workers[i].body = i < row->workers ? body : beside;
+        workers[i].body = i < row->workers ? body : reader;
         if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]))
             abort();
     }
@@ -151,7 +151,7 @@ json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, 
 
 static json_t *load_read(const struct row *row)
 {
-    return run_crew(row, read_sections, read_beside);
+    return run_crew(row, read_sections, read_meantime);
 }
 
 static uint64_t switches(const struct row *row, unsigned place)
@@ -168,7 +168,7 @@ static uint64_t switches(const struct row *row, unsigned place)
 
 static json_t *load_switch(const struct row *row)
 {
-    return run_crew(row, switches, read_beside);
+    return run_crew(row, switches, read_meantime);
 }
 
 static bool has_switch(const struct variant *variant)
@@ -196,7 +196,7 @@ static uint64_t preemptions(const struct row *row, unsigned place)
 
 static json_t *load_preempt(const struct row *row)
 {
-    return run_crew(row, preemptions, read_beside);
+    return run_crew(row, preemptions, read_meantime);
 }
 
 static bool can_be_preempted(const struct variant *variant)
@@ -249,7 +249,7 @@ static uint64_t synchronizes(const struct row *row, unsigned place)
 static json_t *load_synchronize(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, synchronizes, read_beside));
+    return with_latencies(run_crew(row, synchronizes, read_meantime));
 }
 
 static void note_latency(struct variant_head *head)
@@ -280,7 +280,7 @@ static uint64_t calls(const struct row *row, unsigned place)
 static json_t *load_call(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, calls, read_beside));
+    return with_latencies(run_crew(row, calls, read_meantime));
 }
 
 static uint64_t polls(const struct row *row, unsigned place)
@@ -300,7 +300,7 @@ static uint64_t polls(const struct row *row, unsigned place)
 static json_t *load_poll(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, polls, read_beside));
+    return with_latencies(run_crew(row, polls, read_meantime));
 }
 
 static bool can_poll(const struct variant *variant)
@@ -352,7 +352,7 @@ static uint64_t updates(const struct row *row, unsigned place)
  * malloc and free, whose speed depends on the workers that run at the same time. */
 static json_t *load_update(const struct row *row)
 {
-    json_t *result = run_crew(row, updates, read_beside);
+    json_t *result = run_crew(row, updates, read_meantime);
     uint64_t done = (uint64_t)json_integer_value(json_object_get(result, "operations"));
 
     if (row->batch >= BATCH_TIMED)
@@ -381,7 +381,7 @@ static uint64_t deferred_updates(const struct row *row, unsigned place)
 
 static json_t *load_deferred(const struct row *row)
 {
-    return run_crew(row, deferred_updates, read_beside);
+    return run_crew(row, deferred_updates, read_meantime);
 }
 
 static bool is_memb(const struct variant *variant)
@@ -414,7 +414,7 @@ static uint64_t storms(const struct row *row, unsigned place)
 
 static json_t *load_storm(const struct row *row)
 {
-    return run_crew(row, storms, read_beside);
+    return run_crew(row, storms, read_meantime);
 }
 
 static bool waits(const struct variant *variant)

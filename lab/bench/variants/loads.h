@@ -32,12 +32,12 @@ struct load {
 extern const struct load loads[]; /* ended by a NULL name */
 
 /*
- * Runs the row: workers run `body` and readers `beside`, each in a thread at a place of its
+ * Runs the row: workers run `body` and readers `reader`, each in a thread at a place of its
  * own, until load_goes_on() returns false; a body returns the number of operations. The result has
  * the workers' time per operation.
  */
 json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, unsigned place),
-                 uint64_t (*beside)(const struct row *row, unsigned place));
+                 uint64_t (*reader)(const struct row *row, unsigned place));
 bool load_goes_on(void);
 
 json_t *load_paced(const struct row *row); /* paced.c */

@@ -66,7 +66,7 @@ void fail(const char *what) __attribute__((noreturn));
 operations_function instructions, clock_reads, atomic_increments, cmpxchg_increments, fences;
 double time_chase(const struct measurement *measurement, uint64_t count);
 double time_membarrier(const struct measurement *measurement, uint64_t count);
-double time_membarrier_beside(const struct measurement *measurement, uint64_t count);
+double time_membarrier_shared(const struct measurement *measurement, uint64_t count);
 /* Returns the bytes of a cache of this machine, from sysfs; 0: unknown. */
 uint64_t cache_bytes(unsigned level);
 

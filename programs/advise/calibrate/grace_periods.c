@@ -56,7 +56,7 @@ static void read_on(void *unused)
         }
 }
 
-static double synchronize_beside(uint64_t count)
+static double synchronize_during_reads(uint64_t count)
 {
     double took;
 
@@ -134,7 +134,7 @@ static double carry_out(const struct order *order)
     case GRACE_PERIOD:
         return time_of(synchronize, order->count);
     case GRACE_PERIOD_BESIDE:
-        return synchronize_beside(order->count);
+        return synchronize_during_reads(order->count);
     case PAIR:
         return time_of(pairs, order->count);
     case HAZARD:

@@ -190,7 +190,7 @@ static void be_busy(void *unused)
 }
 
 /* Times a membarrier that must interrupt a thread of the process on another CPU. */
-double time_membarrier_beside(const struct measurement *measurement, uint64_t count)
+double time_membarrier_shared(const struct measurement *measurement, uint64_t count)
 {
     double took;
 

@@ -152,7 +152,7 @@ static void list_measurements(void)
          .operations = cmpxchg_increments},
         {"fence", "store and full fence", time_operations, 1, .operations = fences},
         {"membarrier", "membarrier, alone", time_membarrier, .cpus = 1},
-        {"membarrier_beside", "membarrier, a thread beside", time_membarrier_beside, .cpus = 2},
+        {"membarrier_beside", "membarrier, with a busy thread", time_membarrier_shared, .cpus = 2},
         {"mutex", "mutex", time_operations, 1, .operations = mutex_pairs},
         {"futex_wait", "futex, a wait that is refused", time_operations, 1,
          .operations = futex_waits},

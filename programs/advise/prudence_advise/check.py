@@ -73,16 +73,16 @@ def undisturbed(programs, name, load, seconds):
 
 def measure(programs, names, load, repeats, seconds):
     """Samples of each mechanism, which take turns, by name; and of those whose readers may stay, together with one that does."""
-    found, beside = {name: [] for name in names}, {name: [] for name in BESIDE_READER}
+    found, staying = {name: [] for name in names}, {name: [] for name in BESIDE_READER}
     for _ in range(repeats):
         for name in names:
             found[name].append(undisturbed(programs, name, load, seconds))
-        for name in beside:
-            beside[name].append(run(programs, name, load, seconds, "--stays"))
-    return found, beside
+        for name in staying:
+            staying[name].append(run(programs, name, load, seconds, "--stays"))
+    return found, staying
 
 
-def of_beside(samples, load):
+def of_staying(samples, load):
     """Describes runs with a reader that stays by the highest number of waiting objects and the rates."""
     waiting = float(numpy.median([one.waiting for one in samples]))
     return {"waiting": waiting, "bytes": waiting * max(8, load.size), "measured": float(numpy.median([one.rate for one in samples]))}
@@ -94,7 +94,7 @@ def ranks(values):
 
 def compare(programs, machine, load, repeats, seconds):
     names = [name for name in TRIED if name != "buckets" or load.buckets > 1]
-    samples, beside = measure(programs, names, load, repeats, seconds)
+    samples, staying = measure(programs, names, load, repeats, seconds)
     rows = []
     for name in names:
         rate, _, cost = mechanisms.evaluate(mechanisms.BY_NAME[name], machine, load)
@@ -106,7 +106,7 @@ def compare(programs, machine, load, repeats, seconds):
         if name in BESIDE_READER:
             rows[-1] |= {"waiting": float(numpy.median([one.waiting for one in samples[name]])),
                          "waiting_expected": advice.value(cost.details["objects_in_flight"]),
-                         "beside_reader": of_beside(beside[name], load)}
+                         "beside_reader": of_staying(staying[name], load)}
     rows.sort(key=lambda row: -row["measured"])
     order = numpy.corrcoef(ranks([row["measured"] for row in rows]),
                            ranks([row["expected"]["median"] for row in rows]))[0, 1]

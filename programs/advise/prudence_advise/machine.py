@@ -202,10 +202,10 @@ class Machine:
         alone = self.get("membarrier")
         if alone is None:
             return self.get("fence") * 0 + 50e3  # by visits to each CPU (ADR 2)
-        beside = self.get("membarrier_beside")
-        if beside is None or active <= 1:
+        shared = self.get("membarrier_beside")
+        if shared is None or active <= 1:
             return alone
-        return alone + numpy.maximum(beside - alone, 0) * (active - 1)
+        return alone + numpy.maximum(shared - alone, 0) * (active - 1)
 
     def latencies(self):
         """t_f, t_m, t_s and t_c of the thesis, medians: its cache is one that is not on the core, so t_f is the second level."""

@@ -420,7 +420,7 @@ static double run(void)
 
 /* Does as run(), while this thread is a reader that stays. The first object is replaced at once, so
  * that it waits for this reader even if the load does not update it. */
-static double run_beside_reader(void)
+static double run_with_reader(void)
 {
     struct crew_member self;
     const uint64_t *object = load.mechanism->stay();
@@ -541,7 +541,7 @@ int main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
     prepare();
     update_below = (uint64_t)(load.updates * (double)CREW_RANDOM_END);
-    rate = load.stays ? run_beside_reader() : run();
+    rate = load.stays ? run_with_reader() : run();
     printf("%.6g %.0f\n", rate,
            load.stays ? numbers_quantile(waiting, CREW_LOOKS, 1)
                       : numbers_median(waiting, CREW_LOOKS));

@@ -39,7 +39,7 @@ def signed(value):
     return value - (1 << 64) if value >> 63 else value
 
 
-def beside(figures, counts):
+def with_counters(figures, counts):
     """Figures, and counters of other names."""
     return figures | {name: count for name, count in counts.items() if name not in figures}
 
@@ -176,7 +176,7 @@ class Copy:
         sums["misses"] += cache["cold_allocations"]
         sums["frees"] += cache["cold_frees"]
         sums["deferred_frees"] += cache["cold_deferred"]
-        return beside(self.figures_of(cache, body, cold, domain.text("name"), sums, counts), counts)
+        return with_counters(self.figures_of(cache, body, cold, domain.text("name"), sums, counts), counts)
 
     def count(self, counts, structure, values):
         """Adds a structure's value of each counter."""
@@ -284,7 +284,7 @@ class Copy:
         readers, inside = self.readers(domain, now)
         counts = dict.fromkeys(self.layout.counters_of("domain"), 0)
         self.count(counts, "prudence_domain", domain)
-        return beside({
+        return with_counters({
             "name": domain.text("name"), "number": domain["generation"], "kind": self.kind(domain), "readers": readers, "readers_inside": len(inside),
             "longest_inside_seconds": max((reader["inside_seconds"] for reader in inside), default=0.0),
             "bytes_called": self.bytes_called(domain["callbacks"]),

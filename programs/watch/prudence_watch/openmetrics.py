@@ -59,7 +59,7 @@ OF_DOMAIN = (
     ("callback_bytes", "bytes_called", "Objects whose callbacks wait."))
 
 
-def counters_beside(known, counters):
+def other_counters(known, counters):
     """Rows of counters, except of names that are taken."""
     taken = {name for metric, figure, _ in known for name in (metric, figure)}
     return tuple((name, name, printable(meaning)) for name, meaning in counters.items() if name not in taken)
@@ -83,14 +83,14 @@ def metrics_of(sample, counters):
         "pid": str(sample["pid"]), "program": printable(sample["program"]), "version": printable(sample["version"])})
     totals = [sample["totals"]]
     yield from families(GaugeMetricFamily, "", OF_PROCESS, (), totals, lambda _: ())
-    yield from families(CounterMetricFamily, "", counters_beside(OF_PROCESS, counters("process")), (), totals, lambda _: ())
+    yield from families(CounterMetricFamily, "", other_counters(OF_PROCESS, counters("process")), (), totals, lambda _: ())
 
     def labels_of_cache(cache):
         return printable(cache["name"]), printable(cache["domain"]), str(cache["copy"]), str(cache["number"])
 
     labels = ("cache", "domain", "copy", "number")
     yield from families(GaugeMetricFamily, "cache_", OF_CACHE, labels, sample["caches"], labels_of_cache)
-    rows = COUNTERS_OF_CACHE + counters_beside(OF_CACHE + COUNTERS_OF_CACHE, counters("cache"))
+    rows = COUNTERS_OF_CACHE + other_counters(OF_CACHE + COUNTERS_OF_CACHE, counters("cache"))
     yield from families(CounterMetricFamily, "cache_", rows, labels, sample["caches"], labels_of_cache)
 
     def labels_of_domain(domain):
@@ -98,7 +98,7 @@ def metrics_of(sample, counters):
 
     labels = ("domain", "kind", "copy", "number")
     yield from families(GaugeMetricFamily, "domain_", OF_DOMAIN, labels, sample["domains"], labels_of_domain)
-    rows = counters_beside(OF_DOMAIN, counters("domain"))
+    rows = other_counters(OF_DOMAIN, counters("domain"))
     yield from families(CounterMetricFamily, "domain_", rows, labels, sample["domains"], labels_of_domain)
 
 

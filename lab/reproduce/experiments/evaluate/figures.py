@@ -137,7 +137,7 @@ def find(rows, load, subject):
     return next((row for row in rows if (row.load, row.subject) == (load, subject)), None)
 
 
-def rounds_beside(rows, load, theirs, ours, figure):
+def rounds_of_both(rows, load, theirs, ours, figure):
     """{round: (theirs, ours)} of the rounds in which both were measured."""
     one, other = find(rows, load, theirs), find(rows, load, ours)
     if not one or not other:
@@ -146,6 +146,6 @@ def rounds_beside(rows, load, theirs, ours, figure):
             if figure in one.rounds[turn] and figure in other.rounds[turn]}
 
 
-def beside(rows, load, theirs, ours, figure):
+def of_both(rows, load, theirs, ours, figure):
     """Removes the rounds."""
-    return list(rounds_beside(rows, load, theirs, ours, figure).values())
+    return list(rounds_of_both(rows, load, theirs, ours, figure).values())

@@ -14,7 +14,7 @@ from . import figures, plan, verdict
 
 NOTES = [
     "classic is the paper's SLUB here: the same slabs as Prudence's, with a queue of callbacks for each CPU in place of the paper's additions. urcu+A is liburcu's call_rcu over "
-    "malloc of A, ck-epoch+A Concurrency Kit's epochs. Peers cannot be asked for hits, churns and slabs, so these are beside classic alone; time and memory are beside all.",
+    "malloc of A, ck-epoch+A Concurrency Kit's epochs. Peers cannot be asked for hits, churns and slabs, so these are compared with classic alone; time and memory with all.",
     "A verdict compares round by round. A finding about all loads holds if no load is worse than the worst exception that the paper itself names, and one is better; rounds that "
     "disagree make it undecided, and fewer than three decide nothing. Figures that differ by 2 % or less are the same, as in the paper.",
     "Each round runs every part once, all its subjects one after the other, each run in a process of its own. Figures are medians of rounds, with the least and the most where they differ.",
@@ -39,7 +39,7 @@ GROUPS = [  # name, title, beginning of the names of its loads
 ]
 MIXES = [(True, "default", "caches by demand, the default"), (False, "fixed", "caches of a fixed size")]
 SHOWN = {"ns": ("ns", lambda one: f"{one:,.1f}"), "cpu_ns": ("CPU ns", lambda one: f"{one:,.1f}"), "us_p50": ("median, µs", lambda one: f"{one:,.0f}"),
-         "us_p99": ("99 %, µs", lambda one: f"{one:,.0f}"), "us_p99_updating": ("99 % beside updates, µs", lambda one: f"{one:,.0f}"),
+         "us_p99": ("99 %, µs", lambda one: f"{one:,.0f}"), "us_p99_updating": ("99 % during updates, µs", lambda one: f"{one:,.0f}"),
          "us_update": ("an update, µs", lambda one: f"{one:,.0f}"), "mb": ("memory, MB", lambda one: f"{one:,.1f}"),
          "latent_mb": ("waiting, MB", lambda one: f"{one:,.2f}"), "growth_mb": ("growth in the second half, MB", lambda one: f"{one:,.1f}"),
          "bytes_per_object": ("bytes an object", lambda one: f"{one:,.1f}"), "rss_mb": ("peak, MB", lambda one: f"{one:,.1f}"),
@@ -74,7 +74,7 @@ def cells_of(rows):
 def mix_cells(rows, default):
     """A line for each subject under each mix. Callbacks that Prudence is compared with are marked."""
     shown = {key: one for key, one in COUNTED.items() if key != "hits"}
-    return [{"subject": row.subject + (" (judged beside)" if row.subject == verdict.callbacks_of(rows, row.load) else ""), "load": row.load} |
+    return [{"subject": row.subject + (" (compared)" if row.subject == verdict.callbacks_of(rows, row.load) else ""), "load": row.load} |
             {"misses, of a million": f"{1e6 * row.median('misses'):,.0f}" if row.rounds else f"failed: {row.failed[0]}"} |
             {title: show(row.median(key)) if row.rounds else "–" for key, (title, show) in shown.items()}
             for row in rows if verdict.is_mix(row) and verdict.has_default_cache(row) == default]

@@ -43,15 +43,15 @@ SERVERS = {
 
 # ------------------------------------------------------------------------------------------------------------ a server
 
-def figures_of(alone, cpu, beside, updates, peak):
+def figures_of(alone, cpu, updated, updates, peak):
     """Reads the output of dnsperf -v and the server's CPU time without updates, and its output with updates, and these updates."""
-    taken, meanwhile = latencies_of(alone), latencies_of(beside)
+    taken, meanwhile = latencies_of(alone), latencies_of(updated)
     if not taken or not meanwhile or not updates.seconds:
         raise Failed(f"{len(taken)} and {len(meanwhile)} answers, {len(updates.seconds)} updates")
     return {"ns": 1e9 / number_of(alone, "Queries per second"), "cpu_ns": 1e9 * cpu / len(taken), "us_p50": taken[len(taken) // 2],
             "us_p99": taken[len(taken) * 99 // 100], "us_p99_updating": meanwhile[len(meanwhile) * 99 // 100],
             "us_update": 1e6 * statistics.mean(updates.seconds), "rss_mb": peak / 1e6,
-            "lost": sum(number_of(said, "Queries lost") for said in (alone, beside)) + updates.lost}
+            "lost": sum(number_of(said, "Queries lost") for said in (alone, updated)) + updates.lost}
 
 
 class Servers:
@@ -157,8 +157,8 @@ class Servers:
                 cpu = cpu_seconds(server.pid)
                 alone = self.load(server, port, folder, seconds)
                 cpu, updates = cpu_seconds(server.pid) - cpu, Updates(port)
-                beside = self.load(server, port, folder, seconds, updates)
-                found = figures_of(alone, cpu, beside, updates, peak_bytes(server.pid))
+                updated = self.load(server, port, folder, seconds, updates)
+                found = figures_of(alone, cpu, updated, updates, peak_bytes(server.pid))
             finally:
                 server.send_signal(signal.SIGTERM)
                 try:

@@ -19,7 +19,7 @@ PAPER_PAIRS = (3.9, 28.6)
 PAPER_THROUGHPUT = (0.042, 0.18)
 # How often a peer's figure is ours: by the name that a reader calls it.
 AGAINST_PEERS = {"ns": "time", "mb": "memory", "bytes_per_object": "memory", "cpu_ns": "CPU time", "us_p50": "latency, median", "us_p99": "latency, 99 %",
-                 "us_p99_updating": "latency beside updates, 99 %",
+                 "us_p99_updating": "latency during updates, 99 %",
                  "us_update": "time of an update", "rss_mb": "memory"}
 
 
@@ -30,7 +30,7 @@ def callbacks_of(rows, load):
 
 
 def changes(rows, load, figure, none=0.0, theirs=None):
-    return [change(*pair, none) for pair in figures.beside(rows, load, theirs or callbacks_of(rows, load), OURS, figure)]
+    return [change(*pair, none) for pair in figures.of_both(rows, load, theirs or callbacks_of(rows, load), OURS, figure)]
 
 
 def row_changes(rows, figure, none=0.0, theirs=None, kind=""):
@@ -41,7 +41,7 @@ def row_changes(rows, figure, none=0.0, theirs=None, kind=""):
 
 def times_by_round(rows, load, theirs=CLASSIC):
     """{round: how many times as fast ours is}"""
-    return {turn: other / ours for turn, (other, ours) in figures.rounds_beside(rows, load, theirs, OURS, "ns").items()}
+    return {turn: other / ours for turn, (other, ours) in figures.rounds_of_both(rows, load, theirs, OURS, "ns").items()}
 
 
 def times(rows, load, theirs=CLASSIC):
@@ -82,11 +82,11 @@ def figure_3(rows):
         return [("Figure 3", claim, (MISSING, "", 0)) for claim in claims]
     rounds, gone, grown = len(theirs.rounds), sum(theirs.values("out_of_memory")), sum(grows(theirs))
     peers = [row for row in rows if row.load == ours.load and row.subject.startswith("urcu+") and any(row.values("out_of_memory"))]
-    beside = "".join(f"; {row.subject}: in {sum(row.values('out_of_memory'))} of {len(row.rounds)}" for row in peers)
+    peaks = "".join(f"; {row.subject}: in {sum(row.values('out_of_memory'))} of {len(row.rounds)}" for row in peers)
     rise, our_rise = (f"second half above the first by {spread(row.values('growth_mb'), form)}" for row, form in
                       ((theirs, lambda one: f"{one:.0f} MB"), (ours, lambda one: f"{one:.1f} MB")))
     return [("Figure 3", claims[0], (ran_out(gone, rounds - grown, grown - gone),
-                                     f"memory ran out in {gone} of {rounds} rounds, still grew at the end of {grown - gone}; {memory(theirs)}{beside}", rounds)),
+                                     f"memory ran out in {gone} of {rounds} rounds, still grew at the end of {grown - gone}; {memory(theirs)}{peaks}", rounds)),
             ("Figure 3", claims[1], (all_rounds(grows(theirs)), f"{rise}, {memory(theirs)}", rounds)),
             ("Figure 3", claims[2], (all_rounds(not one for one in grows(ours)), f"{our_rise}, {memory(ours)}", len(ours.rounds)))]
 
@@ -180,7 +180,7 @@ def peers_of(rows):
 
 def ratios(rows, load, peer, figure):
     """Returns the ratio of the peer's figure to ours, round by round; above 1 we are better. A figure that we do not have gives no ratio."""
-    return [theirs / ours for theirs, ours in figures.beside(rows, load, peer, OURS, figure) if ours > 0 and theirs > 0]
+    return [theirs / ours for theirs, ours in figures.of_both(rows, load, peer, OURS, figure) if ours > 0 and theirs > 0]
 
 
 def losses(rows):

@@ -231,7 +231,7 @@ def sections_of(runs, scale):
     return [section for section in (*found, ("findings-instructions", "Findings of the paper (instructions)", verdict.of_instructions(runs)),
                                     ("findings-latency", "Findings of the paper (latency)", verdict.of_latency(runs)),
                                     ("caches", "Caches, SLUB → Prudence", caches(runs, scale)),
-                                    ("disturbance", "Disturbance: a load alone → beside a storm in another cache", disturbance(runs, scale)),
+                                    ("disturbance", "Disturbance: a load alone → during a storm in another cache", disturbance(runs, scale)),
                                     ("memory", "Deferred frees (Figure 12) and memory, SLUB → Prudence", whole_runs(runs)),
                                     ("throughput", "Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
                                     *latency_sections(runs),

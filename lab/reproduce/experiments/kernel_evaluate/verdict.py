@@ -158,7 +158,7 @@ def exhausts(runs, machine):
     gone = [(load, turn) for load in ATTACKS for turn in gone_rounds(runs, machine, load, "slub")]
     ended = [run for load in ATTACKS for run, in by_round(runs, "counts", machine, load, ("slub",))]
     enough = [run for run in ended if run["load"] == "attack" and run["transactions"] >= plan.LOADS["attack"].transactions]
-    text = f"memory ran out beside SLUB in {len(gone)} of {len(gone) + len(ended)} rounds" if gone or ended else ""
+    text = f"memory ran out with SLUB in {len(gone)} of {len(gone) + len(ended)} rounds" if gone or ended else ""
     if ended and not gone and not enough:
         text += f", of at most {max(run['transactions'] for run in ended):,} operations: shorter than the paper's (--load attack is as long)"
     return ran_out(len(gone), len(enough), len(ended) - len(enough)), text, len(gone) + len(ended)
@@ -198,7 +198,7 @@ def of_counts(runs, machine, scale):
     for load, (name, paper) in DEFERRED.items():
         lines.append(("Figure 12", f"{name}: {100 * paper:.1f} % of frees are deferred (here: within a quarter of that)",
                       share_finding(runs, machine, load, paper)))
-    lines += [("3.4", "opening and closing files exhausts memory beside SLUB", exhausts(runs, machine)),
+    lines += [("3.4", "opening and closing files exhausts memory with SLUB", exhausts(runs, machine)),
               ("3.4", "Prudence needs less memory under this attack", less_memory(runs, machine))]
     return as_cells(lines)
 
@@ -214,7 +214,7 @@ def of_latency(runs):
     """Checks section 3.2: whether spikes are gone, compared with Linux's own ways. One thread, one emulated CPU; and, by the host's clock,
     several CPUs."""
     places = [("one emulated CPU", ONE, "latency")] + [(str(machine), machine, "latency_wall") for machine in machines_of(runs, "latency_wall")]
-    return as_cells([("3.2", f"{what} is faster beside {pair[0]}, one thread, {where}", judge_rows(found, 0, ""))
+    return as_cells([("3.2", f"{what} is faster than {pair[0]}, one thread, {where}", judge_rows(found, 0, ""))
                      for where, machine, mode in places for pair in plan.PEERS
                      for what, figure in (("one operation in a thousand", "p999_ns"), ("the slowest operation", "most_ns"))
                      if (found := latencies(runs, pair, figure, machine, mode))])

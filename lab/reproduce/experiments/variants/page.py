@@ -6,7 +6,7 @@ not changed."""
 
 import shutil
 
-from measure.page import write_tables
+from measure.page import count, write_tables
 from measure.pictures import OURS, THEIRS, legend_in, panel, plt
 from . import sources, verdict
 
@@ -104,8 +104,8 @@ def idle_overhead(rows):
 
 def grace_periods(rows):
     results = verdict.Results(rows)
-    return [{"subject": name, **{f"beside {readers}": figure_of(results.value, "synchronize", name, "ns", readers=readers) for readers in (0, 1)},
-             **{f"call to callback beside {readers}": figure_of(results.latency, name, readers) for readers in results.loads_of_call()}}
+    return [{"subject": name, **{f"with {count(readers, 'reader')}": figure_of(results.value, "synchronize", name, "ns", readers=readers) for readers in (0, 1)},
+             **{f"call to callback with {readers}": figure_of(results.latency, name, readers) for readers in results.loads_of_call()}}
             for name in names(rows, "synchronize")]
 
 

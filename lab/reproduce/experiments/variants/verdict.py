@@ -52,8 +52,8 @@ class Results:
         if not found:
             raise NotMeasured
         if why := too_short(row, keys, len(found)):
-            beside = f" beside {readers}" if load in ("call", "synchronize") else f" at {rate:,}/s" if rate else ""
-            self.short.append(f"{load} of {variant}{beside}: {why}")
+            where = f" with {readers}" if load in ("call", "synchronize") else f" at {rate:,}/s" if rate else ""
+            self.short.append(f"{load} of {variant}{where}: {why}")
         if self.chance:
             found = self.chance.choices(found, k=len(found))
         return float(numpy.median(found))
@@ -61,7 +61,7 @@ class Results:
     def loads_of_call(self):
         return sorted({readers for load, _, _, readers, _ in self.rows if load == "call"})
 
-    def most_beside(self):
+    def most_readers(self):
         if not self.loads_of_call():
             raise NotMeasured
         return max(self.loads_of_call())
@@ -160,33 +160,33 @@ def idle_ltimer(results):
 
 def shortest_latency(results):
     found = {name: results.latency(name, 1) for name in OF_FIGURE_87}
-    return min(found, key=found.get) == "polling", "median beside one reader: " + listed(found)
+    return min(found, key=found.get) == "polling", "median with one reader: " + listed(found)
 
 
 def bound_of_polling(results):
-    most = results.most_beside()
+    most = results.most_readers()
     idle, loaded = results.latency("polling", 0), results.latency("polling", most, "p90")
-    return idle < 250e3 and loaded < 10e6, f"median {time(idle)} idle, p90 {time(loaded)} beside {most} readers"
+    return idle < 250e3 and loaded < 10e6, f"median {time(idle)} idle, p90 {time(loaded)} with {most} readers"
 
 
 def bound_of_timed(results):
-    most = results.most_beside()
+    most = results.most_readers()
     growth = {name: results.latency(name, most) / results.latency(name, 0) for name in TIMED}
     larger = all(results.latency(name, 0) > results.latency("polling", 0) for name in TIMED)
     return (larger and max(growth.values()) <= BOUNDED,
-            f"median beside {most} readers by that without: " + listed(growth, lambda value: f"{value:.2f}"))
+            f"median with {most} readers by that without: " + listed(growth, lambda value: f"{value:.2f}"))
 
 
 def ring_takes_seconds(results):
-    results.most_beside()  # there are any
+    results.most_readers()  # there are any
     found = {readers: results.latency("ring", readers, "p90") for readers in results.loads_of_call()}
-    return max(found.values()) > 1e9, "p90: " + ", ".join(f"{time(ns)} beside {readers}" for readers, ns in found.items())
+    return max(found.values()) > 1e9, "p90: " + ", ".join(f"{time(ns)} with {readers}" for readers, ns in found.items())
 
 
 def taskq_grows(results):
-    most = results.most_beside()
+    most = results.most_readers()
     idle, loaded = results.latency("taskq", 0), results.latency("taskq", most)
-    return loaded > BOUNDED * idle, f"median {time(idle)} idle, {time(loaded)} beside {most} readers"
+    return loaded > BOUNDED * idle, f"median {time(idle)} idle, {time(loaded)} with {most} readers"
 
 
 def ranks(values):

@@ -3,7 +3,7 @@
  * fork with callbacks queued, running and being queued (support/fork_matrix.h): the child runs the
  * pending ones once.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with threads)
  */
 #define _GNU_SOURCE
 

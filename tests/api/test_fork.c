@@ -4,7 +4,7 @@
  * made by _Fork and clone, which skip the fork handlers, are noticed, and reported once if the
  * parent had threads. Children that share their parent's memory change nothing.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with threads)
  * ctest: inlined-too
  */
 #define _GNU_SOURCE

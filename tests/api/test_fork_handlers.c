@@ -3,7 +3,7 @@
  * Handlers of pthread_atfork that use the library, registered before and after its own, so they run
  * while its locks are held and while they are not.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with threads)
  */
 #define _GNU_SOURCE
 #include <assert.h>

@@ -3,7 +3,7 @@
  * A signal handler forks, wherever in the library it has interrupted its thread: fork does not wait
  * for anything that the thread holds. The child of a process with one thread continues as usual.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with threads)
  */
 #define _GNU_SOURCE
 

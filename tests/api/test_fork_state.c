@@ -4,7 +4,7 @@
  * (support/fork_matrix.h) for each part. The test brings the part into a state that involves other
  * threads; the child finds no trace of them.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with threads)
  */
 #define _GNU_SOURCE
 

@@ -5,7 +5,7 @@
  *
  * ctest: needs liburcu
  * ctest: not-with address (liburcu-cds makes threads during forks; ASan's list stays locked)
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with threads)
  */
 #define _GNU_SOURCE
 

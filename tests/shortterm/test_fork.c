@@ -3,7 +3,7 @@
  * Fork: the child's thread continues with its dates; other threads' objects stay, and hold up
  * nothing.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit while threads run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit with threads)
  */
 #include "support/scm_test.h"
 #include "support/bare_fork.h"

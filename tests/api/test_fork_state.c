@@ -130,6 +130,34 @@ static int has_membarrier(void)
     return os_percpu_rseq && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0);
 }
 
+static pid_t worker_process;
+static unsigned works_in_child;
+
+static void do_later(void)
+{
+    if (getpid() == worker_process)
+        fork_reach();
+    else
+        works_in_child++;
+}
+
+/* Takes the request, and works. */
+static void *work_later(void *unused)
+{
+    worker_process = getpid();
+    os_later(OS_LATER_ADVICE, do_later);
+    os_later_run();
+    return unused;
+}
+
+/* The child has no thread that ends the work, so it is done again. */
+static int works_again(void)
+{
+    prudence_free(prudence_malloc(1));
+    os_later_run();
+    return works_in_child != 1;
+}
+
 /* ---------------------------------------------------------------- liburcu's workers, callbacks */
 
 static void block(struct rcu_head *head)
@@ -375,6 +403,7 @@ static const struct fork_row rows[] = {
      .tear_down = destroy_table},
     {"streams", open_file, hold_stream, .in_child = uses_streams, .tear_down = close_file},
     {"system", .in_child = has_membarrier},
+    {"system, work that another thread has begun", .other = work_later, .in_child = works_again},
     {"liburcu's workers", pin_worker, .in_child = frees_worker, .tear_down = free_worker},
     {"heap", .other = hold_heap},
     {"readers, visits of another thread", make_domains, visit, .in_child = destroys_domains,

@@ -72,8 +72,10 @@ static void leave_a_callback(void)
 
 static void *leave_in_a_child(void *unused)
 {
-    pid_t child = fork();
+    pid_t child;
 
+    usleep(20000); /* by now the helper most likely waits, which the child must not count */
+    child = fork();
     if (child == 0) {
         die_if_it_takes_long();
         pthread_exit(NULL); /* the child's main thread */

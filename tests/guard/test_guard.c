@@ -8,10 +8,12 @@
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
  */
+#define _GNU_SOURCE
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "guard/guard.h"
+#include "support/fork_matrix.h"
 #include "support/patience.h"
 #include "support/slab_test.h"
 
@@ -428,6 +430,71 @@ TEST(works_after_fork)
     expect_survival(child(object), "");
     assert_int_equal(object[10], 9); /* the parent's own copy */
     prudence_free(object);
+}
+
+static unsigned stop_at; /* which request for memory of the thread */
+static bool has_stopped; /* atomic */
+static __thread unsigned requests;
+static __thread bool is_first;
+
+static bool stop_in_request(void)
+{
+    if (is_first && requests++ == stop_at) {
+        store_relaxed(&has_stopped, true);
+        fork_reach_with_lock();
+    }
+    return false;
+}
+
+static void *make_first_object(void *unused)
+{
+    is_first = true;
+    prudence_free(prudence_malloc(48));
+    is_first = false;
+    if (!load_relaxed(&has_stopped))
+        sem_post(&fork_reached);
+    return unused;
+}
+
+static int gets_guarded(void *unused)
+{
+    (void)unused;
+    os_memory_fails = NULL;
+    for (unsigned i = 0; i < 10; i++)
+        if (guard_has(prudence_malloc(50)))
+            return 42;
+    return 1;
+}
+
+/* Runs in a child, which has no pool yet. Returns 42 if the thread stopped, and 43 if it has fewer
+ * requests. */
+static int fork_while_the_first_is_made(void *unused)
+{
+    struct child_result result;
+    pthread_t thread;
+
+    (void)unused;
+    fork_no_other();
+    os_memory_fails = stop_in_request;
+    thread = thread_start(make_first_object, NULL);
+    fork_await();
+    child_run_by(fork, gets_guarded, NULL, &result);
+    pthread_join(thread, NULL);
+    if (!child_exited_with(&result, 42))
+        return 1;
+    return has_stopped ? 42 : 43;
+}
+
+TEST_FIRST(a_child_makes_the_pool_that_another_thread_was_making)
+{
+    struct child_result result;
+
+    do {
+        child_run(fork_while_the_first_is_made, NULL, &result);
+        assert_true(child_exited_with(&result, 42) || child_exited_with(&result, 43));
+        stop_at++;
+    } while (child_exited_with(&result, 42));
+    assert_true(stop_at > 1);
 }
 
 static int guard_on(void **state)

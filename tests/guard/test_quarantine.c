@@ -7,8 +7,16 @@
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
  */
+#define _GNU_SOURCE
+#include <semaphore.h>
+
+#include <prudence/rcu.h>
+
 #include "guard/quarantine.h"
+#include "slab/gate.h"
+#include "support/gp_child.h"
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #define LIMIT 4096 /* 64 objects of 64 bytes */
 
@@ -144,6 +152,49 @@ TEST_FIRST(misuse_is_found)
     expect_death(double_free("0"), "is already free", "with the option check=1");
     expect_death(double_free("1"), "is already free", "freed by:");
     expect_death(write_after_free(), "write after free: byte 9 of ", "freed by:");
+}
+
+static sem_t leaving, go_on;
+
+static void leave_slowly(struct slab *slab, void *object)
+{
+    sem_post(&leaving);
+    while (sem_wait(&go_on))
+        ;
+    gate_put_kept(slab, object);
+}
+
+static void *flush_slowly(void *unused)
+{
+    quarantine_flush_to(leave_slowly);
+    return unused;
+}
+
+static int destroys_another(void *unused)
+{
+    (void)unused;
+    prudence_synchronize(); /* notices that no handler of fork has run */
+    return prudence_cache_destroy(prudence_cache_create("child's", 64, NULL)) ? 1 : 42;
+}
+
+/* The end of a cache waits for threads that release objects. */
+TEST(a_child_waits_for_no_thread_of_its_parent)
+{
+    struct child_result result;
+    pthread_t thread;
+
+    cache = fixed_cache(64, 16, manual_domain());
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+    sem_init(&leaving, 0, 0);
+    sem_init(&go_on, 0, 0);
+    thread = thread_start(flush_slowly, NULL);
+    while (sem_wait(&leaving))
+        ;
+    child_run_by(_Fork, destroys_another, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    sem_post(&go_on);
+    pthread_join(thread, NULL);
+    destroy_empty(cache);
 }
 
 static int quarantine_on(void **state)

@@ -7,9 +7,14 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <semaphore.h>
+
+#include <prudence/rcu.h>
 
 #include "heap/nested.h"
+#include "support/gp_child.h"
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #define MANY 2000
 
@@ -183,6 +188,55 @@ TEST(records_of_ended_threads_are_used_again)
     os_pages_stats(&after);
     assert_true(after.metadata < before.metadata + MANY * sizeof(struct os_percpu_bias) / 2);
     hold();
+    destroy_empty(cache);
+}
+
+static struct os_percpu_bias *of_other;
+static sem_t inside, leave;
+
+static void *stays_inside(void *unused)
+{
+    int few = 3;
+
+    works(&few);
+    of_other = os_percpu_bias;
+    if (!of_other || !os_percpu_step_in(cache->percpu))
+        abort();
+    sem_post(&inside);
+    while (sem_wait(&leave))
+        ;
+    os_percpu_step_out();
+    return unused;
+}
+
+/* Otherwise a thread of the child would wait for one that is not there, and one that looks for
+ * ended threads would take the record of this one. */
+static int has_one_record(void *mine)
+{
+    prudence_synchronize(); /* notices that no handler of fork has run */
+    if (of_other->inside || of_other->thread)
+        return 1;
+    return ((struct os_percpu_bias *)mine)->thread == os_thread_id() ? 42 : 2;
+}
+
+TEST(a_child_has_the_record_of_its_thread_alone)
+{
+    struct child_result result;
+    struct os_percpu_bias *mine;
+    pthread_t thread;
+
+    prepare();
+    hold();
+    mine = os_percpu_bias;
+    sem_init(&inside, 0, 0);
+    sem_init(&leave, 0, 0);
+    thread = thread_start(stays_inside, NULL);
+    while (sem_wait(&inside))
+        ;
+    child_run_by(_Fork, has_one_record, mine, &result);
+    assert_true(child_exited_with(&result, 42));
+    sem_post(&leave);
+    pthread_join(thread, NULL);
     destroy_empty(cache);
 }
 

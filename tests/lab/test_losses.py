@@ -102,10 +102,10 @@ class Page(unittest.TestCase):
         (self.docs / f"results/data/bench/{name}.csv").write_text(text)
 
     def test_the_worst_row_of_each_figure(self):
-        self.put("recycle", 'subject,ns,"peak, MB"\nprudence,7,1\nurcu+glibc,1,1\n')
+        self.put("recycle", 'subject,sizes,ns,"peak, MB"\nprudence,512,7,1\nurcu+glibc,512,1,1\n')
         self.assertEqual(losses.write(self.docs), (3, 2))
         lines = (self.docs / "results-losses.md").read_text().splitlines()
-        self.assertEqual(lines[6:9], ["| [bench/recycle](results/data/bench/recycle.csv) | ns | 1/1 | – | 7, 1 (urcu+glibc) | 7.00 |",
+        self.assertEqual(lines[6:9], ["| [bench/recycle](results/data/bench/recycle.csv) | ns | 1/1 | sizes 512 | 7, 1 (urcu+glibc) | 7.00 |",
                                       "| [bench/readers](results/data/bench/readers.csv) | ns | 2/3 | writers 0 | 9, 3 (urcu+glibc) | 3.00 |", ""])
         self.assertEqual(lines[9], "## After")
         self.assertEqual(len((self.docs / "results/data/losses.csv").read_text().splitlines()), 4)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools/check/numbers"
-FILES = ("README.md", "docs/reference/short-term-memory.md", "docs/reference/hardened.md", "docs/results/data/evaluate/pairs.csv",
-         "docs/results/data/bench/malloc.csv", "docs/results/data/bench/replace.csv", "docs/results/data/kernel-evaluate/throughput.csv",
+FILES = ("README.md", "docs/reference/short-term-memory.md", "docs/reference/hardened.md", "docs/results-acdc.md", "docs/results/data/evaluate/pairs.csv",
+         "docs/results/data/acdc/findings.csv", "docs/results/data/bench/malloc.csv", "docs/results/data/bench/replace.csv", "docs/results/data/kernel-evaluate/throughput.csv",
          "tests/instructions/short_term.txt", "tests/instructions/malloc_fast_paths.txt")
 
 

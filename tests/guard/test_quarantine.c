@@ -191,9 +191,9 @@ TEST(a_child_waits_for_no_thread_of_its_parent)
     while (sem_wait(&leaving))
         ;
     child_run_by(_Fork, destroys_another, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
     sem_post(&go_on);
     pthread_join(thread, NULL);
+    assert_true(child_exited_with(&result, 42));
     destroy_empty(cache);
 }
 

@@ -234,9 +234,9 @@ TEST(a_child_has_the_record_of_its_thread_alone)
     while (sem_wait(&inside))
         ;
     child_run_by(_Fork, has_one_record, mine, &result);
-    assert_true(child_exited_with(&result, 42));
     sem_post(&leave);
     pthread_join(thread, NULL);
+    assert_true(child_exited_with(&result, 42));
     destroy_empty(cache);
 }
 

@@ -6,7 +6,7 @@
  * Everything else works as usual.
  *
  * ctest: inlined-too
- * ctest: not-with thread (one thread)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children)
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

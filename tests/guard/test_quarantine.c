@@ -5,7 +5,7 @@
  * Pressure, shrinking, trimming and destruction release all objects.
  *
  * ctest: inlined-too
- * ctest: not-with thread (one thread)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children)
  */
 #define _GNU_SOURCE
 #include <semaphore.h>

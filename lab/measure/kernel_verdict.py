@@ -125,4 +125,4 @@ def findings(rows, run):
 
 def named(claims, peer):
     """Claims that name the peer of the comparison; the one about Prudence alone is the same whoever the peer."""
-    return [(claim if peer in claim or "Prudence" in claim else f"{claim}, than {peer}", verdict) for claim, verdict in claims]
+    return [(claim if peer in claim or "Prudence" in claim else f"{claim}, compared with {peer}", verdict) for claim, verdict in claims]

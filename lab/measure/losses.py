@@ -2,7 +2,7 @@
 """Where Prudence loses: every figure of the published tables in which a peer, or the baseline, is better, and the page of the worst.
 
 A loss follows the rule of verdict.py: our figure is worse than that of the best peer by more than counts as the same, in all rounds (the worst of the
-peer with the best of ours, where a table has them), and a row with fewer rounds than decide is none. A zero counts as the smallest number that its
+peer compared with the best of ours, where a table has them), and a row with fewer rounds than decide is none. A zero counts as the smallest number that its
 cell can show. TABLES says how each table is read, and NOT_COMPARED why one is not."""
 
 import csv

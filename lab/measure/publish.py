@@ -18,6 +18,7 @@ from .command import ROOT, Progress, commit, now, processor
 from .page import BUSY, Refused, around_table, markdown_table, write_tables
 
 MEASURED = ("src", "include")  # a change of these makes another state
+OF_SEVERAL_PARTS = ("classic.csv", "targets.csv")  # published with the last part only, because rows of missing parts would be lost
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +128,8 @@ def publish(measurement, docs):
     for part, _ in finished:
         for place, name in part.tables:
             for file in (measurement.folder / place).glob("*.csv"):
-                shutil.copy(file, docs / "results/data" / name)
+                if file.name not in OF_SEVERAL_PARTS or len(finished) == len(PARTS):
+                    shutil.copy(file, docs / "results/data" / name)
     rows = [row(part, run, measurement.found) for part, run in finished]
     if rows:
         before, after = around_table(docs / "results.md", "Measured together")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks during readers, first uses of sizes, and busy threads (support/fork_matrix.h). Children
+ * Forks with readers, first uses of sizes, and busy threads (support/fork_matrix.h). Children
  * made by _Fork and clone, which skip the fork handlers, are noticed, and reported once if the
  * parent had threads. Children that share their parent's memory change nothing.
  *
@@ -204,7 +204,7 @@ static const struct fork_row rows[] = {
     {"busy threads", .busy = read_and_make_caches},
 };
 
-TEST(during_other_threads)
+TEST(with_other_threads)
 {
     fork_matrix(rows, sizeof rows / sizeof rows[0]);
 }
@@ -248,14 +248,8 @@ static int take_lock(void *unused)
 TEST(a_lock_whose_holder_is_not_there)
 {
     struct child_result result;
-    pthread_t thread;
 
-    fork_no_other();
-    thread = thread_start(hold, NULL);
-    fork_await();
-    child_run_by(_Fork, take_lock, NULL, &result);
-    sem_post(&fork_may_go_on);
-    threads_join(&thread, 1);
+    fork_while(hold, _Fork, take_lock, NULL, &result);
     assert_true(child_died(&result));
     assert_true(child_said(&result, "a lock of the library is held by thread"));
 }

@@ -153,7 +153,6 @@ static void *work_later(void *unused)
 /* The child has no thread that ends the work, so it is done again. */
 static int works_again(void)
 {
-    prudence_free(prudence_malloc(1));
     os_later_run();
     return works_in_child != 1;
 }

@@ -190,7 +190,7 @@ TEST(hazard_pointer, batches)
 #endif
 
 // Readers follow, writers replace and retire; each object ends once, and none while it is named.
-TEST(hazard_pointer, readers_during_writers)
+TEST(hazard_pointer, readers_with_writers)
 {
     constexpr int writers = 2, rounds = 5000;
     std::atomic<node *> source(new node(1));

@@ -432,14 +432,13 @@ TEST(works_after_fork)
     prudence_free(object);
 }
 
-static unsigned stop_at; /* which request for memory of the thread */
+static int stop_at;      /* which request for memory of the thread */
 static bool has_stopped; /* atomic */
-static __thread unsigned requests;
-static __thread bool is_first;
+static __thread int requests_left = -1;
 
 static bool stop_in_request(void)
 {
-    if (is_first && requests++ == stop_at) {
+    if (requests_left >= 0 && requests_left-- == 0) {
         store_relaxed(&has_stopped, true);
         fork_reach_with_lock();
     }
@@ -448,9 +447,9 @@ static bool stop_in_request(void)
 
 static void *make_first_object(void *unused)
 {
-    is_first = true;
+    requests_left = stop_at;
     prudence_free(prudence_malloc(48));
-    is_first = false;
+    requests_left = -1;
     if (!load_relaxed(&has_stopped))
         sem_post(&fork_reached);
     return unused;
@@ -471,15 +470,10 @@ static int gets_guarded(void *unused)
 static int fork_while_the_first_is_made(void *unused)
 {
     struct child_result result;
-    pthread_t thread;
 
     (void)unused;
-    fork_no_other();
     os_memory_fails = stop_in_request;
-    thread = thread_start(make_first_object, NULL);
-    fork_await();
-    child_run_by(fork, gets_guarded, NULL, &result);
-    pthread_join(thread, NULL);
+    fork_while(make_first_object, fork, gets_guarded, NULL, &result);
     if (!child_exited_with(&result, 42))
         return 1;
     return has_stopped ? 42 : 43;

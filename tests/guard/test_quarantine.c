@@ -8,15 +8,10 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children)
  */
 #define _GNU_SOURCE
-#include <semaphore.h>
-
-#include <prudence/rcu.h>
-
 #include "guard/quarantine.h"
 #include "slab/gate.h"
-#include "support/gp_child.h"
+#include "support/fork_matrix.h"
 #include "support/slab_test.h"
-#include "support/threads.h"
 
 #define LIMIT 4096 /* 64 objects of 64 bytes */
 
@@ -154,13 +149,9 @@ TEST_FIRST(misuse_is_found)
     expect_death(write_after_free(), "write after free: byte 9 of ", "freed by:");
 }
 
-static sem_t leaving, go_on;
-
 static void leave_slowly(struct slab *slab, void *object)
 {
-    sem_post(&leaving);
-    while (sem_wait(&go_on))
-        ;
+    fork_reach();
     gate_put_kept(slab, object);
 }
 
@@ -181,18 +172,10 @@ static int destroys_another(void *unused)
 TEST(a_child_waits_for_no_thread_of_its_parent)
 {
     struct child_result result;
-    pthread_t thread;
 
     cache = fixed_cache(64, 16, manual_domain());
     prudence_cache_free(cache, prudence_cache_alloc(cache));
-    sem_init(&leaving, 0, 0);
-    sem_init(&go_on, 0, 0);
-    thread = thread_start(flush_slowly, NULL);
-    while (sem_wait(&leaving))
-        ;
-    child_run_by(_Fork, destroys_another, NULL, &result);
-    sem_post(&go_on);
-    pthread_join(thread, NULL);
+    fork_while(flush_slowly, _Fork, destroys_another, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     destroy_empty(cache);
 }

@@ -19,7 +19,7 @@ TABLE = HERE / "short_term.txt"
 FEWER, MORE = 1000, 2000
 PATHS = {"scm_refresh": ("scm_refresh", 1), "scm_refresh, a further date": ("scm_refresh", 2),
          "scm_tick": ("scm_tick", 1), "scm_region_alloc": ("scm_region_alloc", 0),
-         "scm_refresh, after a free by hand": ("scm_refresh", -1), "prudence_free, during dates": ("prudence_free", -1)}
+         "scm_refresh, after a free by hand": ("scm_refresh", -1), "prudence_free, with dates": ("prudence_free", -1)}
 
 
 def instructions(program, function, count, dates):

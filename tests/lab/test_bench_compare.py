@@ -53,7 +53,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdict_of(5.0, 9.0, count=7), compare.UNDECIDED)
         self.assertEqual(verdict_of(5.0, 9.0, count=8), compare.WORSE)
 
-    def test_a_revision_meantimeself_is_seldom_worse(self):
+    def test_a_revision_is_seldom_worse_than_itself(self):
         draw = random.Random(2)
         base = [{(n,) + KEY[1:]: draw.gauss(5, 1) for n in range(60)} for _ in range(10)]
         new = [{(n,) + KEY[1:]: draw.gauss(5, 1) for n in range(60)} for _ in range(10)]

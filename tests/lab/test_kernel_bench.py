@@ -83,7 +83,7 @@ class Figure6(unittest.TestCase):
     def test_each_peer_and_none(self):
         both = pair_rows({64: [4, 5, 4]}) + [row for row in pair_rows({64: [2, 2, 2]}, "kfree_rcu") if row["subject"] != "prudence"]
         found = words(both, "pairs")
-        self.assertEqual((found["by 3.9 times at least, than call_rcu"], found["by 3.9 times at least, than kfree_rcu"]), (HOLDS, FAILS))
+        self.assertEqual((found["by 3.9 times at least, compared with call_rcu"], found["by 3.9 times at least, compared with kfree_rcu"]), (HOLDS, FAILS))
         self.assertEqual(words([row for row in both if row["subject"] == "prudence"], "pairs"), {})
         self.assertEqual(words([row for row in both if row["subject"] != "prudence"], "pairs"), {})
 
@@ -148,7 +148,7 @@ class Report(unittest.TestCase):
             lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
             said = subprocess.run([ROOT / "lab/run/report", lines], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: list(csv.reader(path.read_text().splitlines())) for path in lines.with_suffix("").iterdir()}
-        self.assertIn("most for objects of 4,096 bytes, than call_rcu", said)
+        self.assertIn("most for objects of 4,096 bytes, compared with call_rcu", said)
         self.assertIn(["Figure 3", "with call_rcu memory grows until it runs out", FAILS, "3"], [row[:4] for row in tables["6-1-findings-of-figure-3-icount"]])
         self.assertIn(["call_rcu", "450 ± 70.7", "600 ± 0.0"], tables["6-1-1-000-pairs-icount-instructions-a-pair-mean-and-standard-deviation"])
 

@@ -121,6 +121,17 @@ class Publish(unittest.TestCase):
         self.assertRegex((self.root / "docs/results/data/published.csv").read_text(), r"left out,versions\nmalloc,.*,tcmalloc,scudo 14\n")
         self.assertRegex((self.root / "docs/results.md").read_text(), r"\| malloc \| .* \| tcmalloc \|\n")
 
+    def test_a_table_of_several_parts_waits_for_the_last(self):
+        docs = self.root / "docs"
+        kept = docs / "results/data/bench/targets.csv"
+        kept.write_text("target\nold\n")
+        measures = ("sh", "-c", "mkdir -p {report}/summary && echo target,new >{report}/summary/targets.csv")
+        with unittest.mock.patch.object(publish, "PARTS", (publish.Part("pairs", 1, (measures,), (("summary", "bench"),)), publish.Part("long", 200, (("true",),)))):
+            self.run_it("--into", str(docs))
+            self.assertEqual(kept.read_text(), "target\nold\n")
+            self.run_it("--into", str(docs), "--hours", "4")
+        self.assertEqual(kept.read_text(), "target,new\n")
+
     def test_a_command_that_fails_is_named(self):
         with unittest.mock.patch.object(publish, "PARTS", (publish.Part("pairs", 1, (("sh", "-c", "echo why; exit 3"),)),)):
             status, said = self.run_it()

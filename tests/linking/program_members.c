@@ -196,7 +196,7 @@ __attribute__((section(".preinit_array"), used)) static void (*const early)(void
 static void check_locks(void)
 {
     watches = getenv("MEMBERS_WATCH");
-    require(child_ends_by(use_all) == 0, "a fork during threads");
+    require(child_ends_by(use_all) == 0, "a fork with threads");
     for (size_t i = 0; watches && i < STEPS; i++)
         pthread_join(threads[i], NULL);
     watches = false;

@@ -184,7 +184,7 @@ class Plugins(Ways):
                 plugin = self.plugin(compiler, STATIC, *flags)
                 self.loads(self.host(compiler), plugin, self.plugin(compiler, STATIC, *flags))
 
-    def test_of_the_static_library_during_a_copy_of_the_host(self):
+    def test_of_the_static_library_with_a_copy_of_the_host(self):
         for compiler in compilers():
             host = self.host(compiler, "-DREADS", *linked(SHARED))
             self.loads(host, self.plugin(compiler, STATIC))

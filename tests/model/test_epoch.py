@@ -35,7 +35,7 @@ def repins():
         if mode == FENCED or os.environ.get('PRUDENCE_MODELS') == 'deep':
             yield f'repin, two drivers, {text}', Machine(
                 [pinned(), closer(), driver('A'), driver('B')], memory(mode=mode)), None
-    yield 'repin during another reader', Machine(
+    yield 'repin with another reader', Machine(
         [pinned(), Thread('reader1', read(1)), closer(), driver(readers=(0, 1))], memory()), None
     yield 'repin, to fenced and back', Machine([pinned(), closer(), adaptive(switch())], memory()), None
     yield 'mutant: repin leaves and enters without a fence where readers fence', Machine(

@@ -293,7 +293,7 @@ def at_once():
     yield 'at once: a reader that registers late', late(), None
     yield 'at once: readers that fence', outside(sections=2, own=True), None
     yield 'at once: readers that fence, another closes', outside(), None
-    yield 'at once: during a driver', outside(FENCED_WORDS, driver('B'), own=True), None
+    yield 'at once: with a driver', outside(FENCED_WORDS, driver('B'), own=True), None
     yield 'at once: during a switch to fence-free', outside(
         FENCED_WORDS, flipper(FREE), Thread('B', START)), None
     yield 'mutant: at once, registered without a fence', late(register=store('used', 1)), UAF

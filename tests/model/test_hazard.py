@@ -112,7 +112,7 @@ def cases():
             [reader(), closer(), poller('A'), poller('B')], hazards(fenced)), None
         yield f'two slots, {text}', Machine(
             [reader(0), reader(1), closer(), poller(slots=(0, 1))], hazards(fenced)), None
-        yield f'a grace period during names, {text}', Machine(
+        yield f'a grace period with names, {text}', Machine(
             [reader(times=2), closer(), driver()], hazards(fenced)), None
         yield f'a grace period when another name is there, {text}', Machine(
             [other_name(), closer(), driver()], hazards(fenced)), None

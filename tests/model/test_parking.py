@@ -137,9 +137,9 @@ def cases():
     yield 'asked to fence', machine(drives=asks, sections=2), None
     yield 'asked to fence, twice', machine(drives=asker(bits=False, rounds=2), sections=2), None
     yield 'asked to fence, marked before', machine(drives=asks, att=1, sections=2), None
-    yield 'asked to fence, during a parker', machine(parker(), drives=asker()), None
+    yield 'asked to fence, with a parker', machine(parker(), drives=asker()), None
     yield 'asked to fence, or parked', machine(drives=asker(), att=1, state=0), None
-    yield 'asked to fence, during a driver', machine(driver(), drives=asks), None
+    yield 'asked to fence, with a driver', machine(driver(), drives=asks), None
     yield 'asked to fence, answered inside', machine(drives=asks, reads=answers_inside()), None
     for place in 0, 1:
         yield f'asked to fence, a handler reads at place {place} of an entry', machine(

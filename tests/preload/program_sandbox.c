@@ -347,7 +347,7 @@ static void look_and_trim(void)
         _exit(93);
 }
 
-static void trim_during_threads(void)
+static void trim_with_threads(void)
 {
     run_threads();
     look_and_trim();
@@ -396,7 +396,7 @@ static void make_busy_threads(void)
     make_threads(exchange_until_over);
 }
 
-static void fork_during_threads(void)
+static void fork_with_threads(void)
 {
     pthread_barrier_wait(&barrier);
     for (unsigned i = 0; i < FORKS; i++)
@@ -507,10 +507,10 @@ static const struct role roles[] = {
     {"alone", NULL, churn, NULL, 0},
     {"threads", make_exchanging_threads, run_threads, NULL, 0},
     {"trim", NULL, look_and_trim, NULL, 0},
-    {"trim-threads", make_exchanging_threads, trim_during_threads, NULL, 0},
+    {"trim-threads", make_exchanging_threads, trim_with_threads, NULL, 0},
     {"misuse", NULL, free_twice, of_abort, COUNT_OF(of_abort)},
     {"fork", NULL, fork_and_churn, of_fork, COUNT_OF(of_fork)},
-    {"fork-threads", make_busy_threads, fork_during_threads, of_fork, COUNT_OF(of_fork)},
+    {"fork-threads", make_busy_threads, fork_with_threads, of_fork, COUNT_OF(of_fork)},
     {"defer", NULL, read_and_defer, NULL, 0},
     {"defer-threads", make_deferring_threads, run_threads, NULL, 0},
     {"defer-before", defer_before, churn, NULL, 0},

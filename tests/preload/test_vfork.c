@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Children of vfork allocate, free and reallocate during other threads, die at any moment, and are
+ * Children of vfork allocate, free and reallocate while other threads run, die at any time, and are
  * told of their mistakes, and the parent goes on. glibc's own children of posix_spawn are not
  * meant.
  */
@@ -102,7 +102,7 @@ static int wait_for(pid_t child)
     return status;
 }
 
-TEST(children_allocate_during_other_threads, begin)
+TEST(children_allocate_with_other_threads, begin)
 {
     for (unsigned i = 0; i < CHILDREN; i++) {
         assert_int_equal(wait_for(child_of_vfork(prepare_exec, malloc(40))), 0);

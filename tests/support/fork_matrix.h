@@ -24,7 +24,7 @@
 
 #define FORK_NOTICED "without the handlers of fork"
 #define FORK_BUSY    3  /* threads that are busy */
-#define FORK_TIMES   10 /* forks during them */
+#define FORK_TIMES   10 /* forks while they are */
 
 enum { FORK_ALSO_BARE = 1, FORK_ONCE = 2 };
 
@@ -80,6 +80,21 @@ static inline void *fork_be_busy(void *row)
     while (!load_relaxed(&fork_stop))
         busy();
     return NULL;
+}
+
+/* Makes a child by `make` while another thread, which runs `other`, is at fork_reach(). */
+static inline void fork_while(void *(*other)(void *unused), pid_t (*make)(void),
+                              int (*in_child)(void *argument), void *argument,
+                              struct child_result *result)
+{
+    pthread_t thread;
+
+    fork_no_other();
+    thread = thread_start(other, NULL);
+    fork_await();
+    child_run_by(make, in_child, argument, result);
+    sem_post(&fork_may_go_on);
+    threads_join(&thread, 1);
 }
 
 /* -------------------------------------------------------------------------------------- columns */

@@ -473,7 +473,7 @@ static void in_a_set_of_domains(void)
  * A reader stays for ever during an update storm. Until an update has waited in vain, latent bytes
  * stay below the limit. They come close to it, so it was the limit that stopped the updates.
  */
-static void a_storm_during_a_reader_stays_below_the_limit(void)
+static void a_storm_with_a_reader_stays_below_the_limit(void)
 {
     struct prudence_domain *domain = manual_domain();
     uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
@@ -509,7 +509,7 @@ static const struct table_case cases[] = {
     {"no count is lost", no_count_is_lost, 0, TABLE_OBJECTS | TABLE_CHOOSES | TABLE_KEEPS},
     {"in each kind of domain", in_each_kind_of_domain, TABLE_DOMAIN, 0},
     {"in a set of domains", in_a_set_of_domains, TABLE_DOMAIN, 0},
-    {"a storm during a reader stays below the limit", a_storm_during_a_reader_stays_below_the_limit,
+    {"a storm with a reader stays below the limit", a_storm_with_a_reader_stays_below_the_limit,
      TABLE_DEFERS, 0},
 };
 

@@ -133,7 +133,7 @@ TEST(replaced_arrays_are_latent)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* Objects come and go during a reader that stays: the table's garbage does not grow with their
+/* Objects come and go while a reader stays: the table's garbage does not grow with their
  * number. */
 TEST(a_reader_that_stays_keeps_little)
 {

@@ -166,7 +166,7 @@ static void not_with_a_thread_that_does_not_fence(void **state)
     assert_true(attempt()); /* it is no longer registered */
 }
 
-static void during_threads_that_fence_and_rest(void **state)
+static void with_threads_that_fence_and_rest(void **state)
 {
     struct visitor visitor;
 
@@ -281,7 +281,7 @@ int main(void)
         ENTRY(ends_what_others_began),
         ENTRY(not_inside_a_section_of_this_thread),
         ENTRY(not_with_a_thread_that_does_not_fence),
-        ENTRY(during_threads_that_fence_and_rest),
+        ENTRY(with_threads_that_fence_and_rest),
         ENTRY(not_while_a_reader_is_inside),
         ENTRY(only_the_last_cpu_to_try),
         ENTRY(qsbr_threads_offline),

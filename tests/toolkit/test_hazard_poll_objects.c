@@ -100,7 +100,7 @@ TEST(the_next_ones_wait_when_the_waiting_have_gone)
 }
 
 /* Without a shrink, too: allocations and deferrals poll what they need. */
-TEST(garbage_during_a_reader_that_stays_is_bounded)
+TEST(garbage_with_a_reader_that_stays_is_bounded)
 {
     struct prudence_cache *cache = fixed_cache(512, 0, domain);
     struct prudence_hazard *hazard = prudence_hazard_acquire();
@@ -173,7 +173,7 @@ TEST(blocks_are_polled)
 
 /* A name of something else does not hold up the end of a cache. (A slot that other threads may
  * release is not this thread's own name, which would be refused.) */
-TEST(a_cache_is_destroyed_during_another_name)
+TEST(a_cache_is_destroyed_whatever_else_is_named)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, domain);
     struct prudence_hazard *hazard = prudence_hazard_acquire_movable();

@@ -74,7 +74,7 @@ static void release_and_destroy(struct prudence_cache *blocks)
 }
 
 /* What names hold is latent, and beyond the limit, which goes on for all else. */
-static void defer_during_names(struct prudence_domain *domain)
+static void defer_with_names(struct prudence_domain *domain)
 {
     uint64_t overruns = stats_now().latent_overruns;
     struct prudence_cache *blocks = name_blocks(domain);
@@ -93,12 +93,12 @@ static void defer_during_names(struct prudence_domain *domain)
 
 TEST(no_deferral_waits_for_a_name)
 {
-    defer_during_names(hazards);
+    defer_with_names(hazards);
 }
 
 TEST(nor_in_a_set_with_sections)
 {
-    defer_during_names(both);
+    defer_with_names(both);
 }
 
 TEST(a_section_is_still_waited_for)

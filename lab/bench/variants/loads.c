@@ -82,7 +82,7 @@ static uint64_t read_sections(const struct row *row, unsigned place)
 }
 
 /* Body of readers that run next to the workers: a switch after each section. */
-static uint64_t read_meantime(const struct row *row, unsigned place)
+static uint64_t keeps_reading(const struct row *row, unsigned place)
 {
     uint64_t done = 0;
 
@@ -151,7 +151,7 @@ json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, 
 
 static json_t *load_read(const struct row *row)
 {
-    return run_crew(row, read_sections, read_meantime);
+    return run_crew(row, read_sections, keeps_reading);
 }
 
 static uint64_t switches(const struct row *row, unsigned place)
@@ -168,7 +168,7 @@ static uint64_t switches(const struct row *row, unsigned place)
 
 static json_t *load_switch(const struct row *row)
 {
-    return run_crew(row, switches, read_meantime);
+    return run_crew(row, switches, keeps_reading);
 }
 
 static bool has_switch(const struct variant *variant)
@@ -196,7 +196,7 @@ static uint64_t preemptions(const struct row *row, unsigned place)
 
 static json_t *load_preempt(const struct row *row)
 {
-    return run_crew(row, preemptions, read_meantime);
+    return run_crew(row, preemptions, keeps_reading);
 }
 
 static bool can_be_preempted(const struct variant *variant)
@@ -249,7 +249,7 @@ static uint64_t synchronizes(const struct row *row, unsigned place)
 static json_t *load_synchronize(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, synchronizes, read_meantime));
+    return with_latencies(run_crew(row, synchronizes, keeps_reading));
 }
 
 static void note_latency(struct variant_head *head)
@@ -280,7 +280,7 @@ static uint64_t calls(const struct row *row, unsigned place)
 static json_t *load_call(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, calls, read_meantime));
+    return with_latencies(run_crew(row, calls, keeps_reading));
 }
 
 static uint64_t polls(const struct row *row, unsigned place)
@@ -300,7 +300,7 @@ static uint64_t polls(const struct row *row, unsigned place)
 static json_t *load_poll(const struct row *row)
 {
     latencies = histogram_create();
-    return with_latencies(run_crew(row, polls, read_meantime));
+    return with_latencies(run_crew(row, polls, keeps_reading));
 }
 
 static bool can_poll(const struct variant *variant)
@@ -352,7 +352,7 @@ static uint64_t updates(const struct row *row, unsigned place)
  * malloc and free, whose speed depends on the workers that run at the same time. */
 static json_t *load_update(const struct row *row)
 {
-    json_t *result = run_crew(row, updates, read_meantime);
+    json_t *result = run_crew(row, updates, keeps_reading);
     uint64_t done = (uint64_t)json_integer_value(json_object_get(result, "operations"));
 
     if (row->batch >= BATCH_TIMED)
@@ -381,7 +381,7 @@ static uint64_t deferred_updates(const struct row *row, unsigned place)
 
 static json_t *load_deferred(const struct row *row)
 {
-    return run_crew(row, deferred_updates, read_meantime);
+    return run_crew(row, deferred_updates, keeps_reading);
 }
 
 static bool is_memb(const struct variant *variant)
@@ -414,7 +414,7 @@ static uint64_t storms(const struct row *row, unsigned place)
 
 static json_t *load_storm(const struct row *row)
 {
-    return run_crew(row, storms, read_meantime);
+    return run_crew(row, storms, keeps_reading);
 }
 
 static bool waits(const struct variant *variant)

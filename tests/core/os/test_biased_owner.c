@@ -7,14 +7,10 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <semaphore.h>
-
-#include <prudence/rcu.h>
 
 #include "heap/nested.h"
-#include "support/gp_child.h"
+#include "support/fork_matrix.h"
 #include "support/slab_test.h"
-#include "support/threads.h"
 
 #define MANY 2000
 
@@ -192,7 +188,6 @@ TEST(records_of_ended_threads_are_used_again)
 }
 
 static struct os_percpu_bias *of_other;
-static sem_t inside, leave;
 
 static void *stays_inside(void *unused)
 {
@@ -202,9 +197,7 @@ static void *stays_inside(void *unused)
     of_other = os_percpu_bias;
     if (!of_other || !os_percpu_step_in(cache->percpu))
         abort();
-    sem_post(&inside);
-    while (sem_wait(&leave))
-        ;
+    fork_reach();
     os_percpu_step_out();
     return unused;
 }
@@ -222,20 +215,10 @@ static int has_one_record(void *mine)
 TEST(a_child_has_the_record_of_its_thread_alone)
 {
     struct child_result result;
-    struct os_percpu_bias *mine;
-    pthread_t thread;
 
     prepare();
     hold();
-    mine = os_percpu_bias;
-    sem_init(&inside, 0, 0);
-    sem_init(&leave, 0, 0);
-    thread = thread_start(stays_inside, NULL);
-    while (sem_wait(&inside))
-        ;
-    child_run_by(_Fork, has_one_record, mine, &result);
-    sem_post(&leave);
-    pthread_join(thread, NULL);
+    fork_while(stays_inside, _Fork, has_one_record, os_percpu_bias, &result);
     assert_true(child_exited_with(&result, 42));
     destroy_empty(cache);
 }

@@ -128,7 +128,7 @@ static void reader_reads(void)
 }
 
 /* Defers in small steps, each followed by a section of the reader. Independent of the clock. */
-static void pairs_meantime(unsigned steps)
+static void do_pairs(unsigned steps)
 {
     while (steps--) {
         pairs(cache->body->batch / 2);
@@ -137,7 +137,7 @@ static void pairs_meantime(unsigned steps)
     }
 }
 
-static void few_during_a_reader(void)
+static void few_with_a_reader(void)
 {
     struct cpu_cache *cpu = cpu_here(cache);
     pthread_t thread;
@@ -149,9 +149,9 @@ static void few_during_a_reader(void)
     reader_reads();
     domain->choosing = 1; /* set as if by another thread, so readers stay fence-free */
     pairs(PAIRS / 10);    /* the reader does not respond, so the ring grows */
-    pairs_meantime(400);
+    do_pairs(400);
     for (unsigned i = 0; i < 200; i++) {
-        pairs_meantime(1);
+        do_pairs(1);
         assert_true(latent_cache_count(cpu) <= 6 * cache->body->batch);
     }
     reader_ends = true;
@@ -160,15 +160,15 @@ static void few_during_a_reader(void)
     check_books(cache);
 }
 
-TEST(few_are_in_flight_during_a_reader, make, destroy)
+TEST(few_are_in_flight_with_a_reader, make, destroy)
 {
-    few_during_a_reader();
+    few_with_a_reader();
 }
 
 /* Large objects are in batches of few, and readers' answers are searched for as soon. */
-TEST(few_pages_are_in_flight_during_a_reader, make_of_pages, destroy)
+TEST(few_pages_are_in_flight_with_a_reader, make_of_pages, destroy)
 {
-    few_during_a_reader();
+    few_with_a_reader();
 }
 
 SUITE(pin_thread())

@@ -135,7 +135,7 @@ TEST(small_objects_are_looked_for_as_before, make_domain, destroy_domain)
 }
 
 /* Without readers, another CPU ends grace periods at once, also those of this CPU's batches. */
-TEST(during_another_cpu_after_512_objects, make_domain, destroy_domain)
+TEST(with_another_cpu_after_512_objects, make_domain, destroy_domain)
 {
     make_cache(4096, 126);
     domain->tried_on = UINT32_MAX;

@@ -265,14 +265,14 @@ static void holds_at_the_limit(uint64_t ceiling_told)
     end(next);
 }
 
-TEST(holds_during_a_reader_that_is_blocked)
+TEST(holds_with_a_reader_that_is_blocked)
 {
     say(true, false, 0);
     holds_at_the_limit(CEILING);
     assert_non_null(strstr(limit_why(), "sleeps"));
 }
 
-TEST(holds_during_a_reader_that_has_a_cpu)
+TEST(holds_with_a_reader_that_has_a_cpu)
 {
     say(true, true, 5000000);
     holds_at_the_limit(CEILING);
@@ -294,7 +294,7 @@ static bool tell_in_turns(int thread, bool *wants_cpu, uint64_t *had)
     return true;
 }
 
-TEST(holds_during_a_reader_that_shares_its_cpu)
+TEST(holds_with_a_reader_that_shares_its_cpu)
 {
     looks = 0;
     posix_cpu_injected = tell_in_turns;
@@ -320,7 +320,7 @@ TEST(falls_when_the_reader_in_the_way_blocks)
 }
 
 /* Domains whose readers cannot be seen may hold the garbage. */
-TEST(holds_during_a_domain_that_does_not_tell)
+TEST(holds_with_a_domain_that_does_not_tell)
 {
     struct prudence_cache *other = fixed_cache(OBJECT, 0, manual_domain());
 

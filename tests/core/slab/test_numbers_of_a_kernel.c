@@ -130,7 +130,7 @@ static unsigned allocate_a_refill(struct prudence_cache *cache, void **to)
 
 /* What is latent comes back by itself, and would overflow a cache that refills had filled. The more
  * refills there were since the last merge, the longer the grace period seems to last. */
-TEST(a_refill_during_closed_batches_brings_one_and_then_twice_as_many)
+TEST(a_refill_with_closed_batches_brings_one_and_then_twice_as_many)
 {
     static const unsigned first[] = {5, 10, 20, 23, 23}, again[] = {5, 10};
     struct prudence_cache *cache;

@@ -110,7 +110,7 @@ TEST(slabs_with_nothing_to_give_do_not_count)
 }
 
 /* A slab has one live, 58 latent and one free object; the other slab is free. */
-TEST(one_live_object_during_58_latent_ones)
+TEST(one_live_object_with_58_latent_ones)
 {
     for (unsigned spares = 0; spares < 2; spares++) {
         slab_spares_latent = spares;

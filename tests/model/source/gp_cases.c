@@ -211,7 +211,7 @@ CASE("at-once-fenced", at_once_fenced, 3, 4)
     explore_thread(frees_at_once, NULL);
 }
 
-CASE("at-once-during-a-driver", at_once_during_a_driver, 2, 3)
+CASE("at-once-with-a-driver", at_once_with_a_driver, 2, 3)
 {
     at_once();
     explore_thread(starts_and_drives, NULL);

@@ -277,7 +277,7 @@ CASE("lockfree-reader", a_reader_during_a_removal, 2, 4)
 
 /* One update passes an object that another removes and frees; it unlinks that object, or its
  * link says so. */
-CASE("lockfree-removal-during", a_removal_during_a_removal, 2, 4)
+CASE("lockfree-two-removals", a_removal_during_a_removal, 2, 4)
 {
     start_gp();
     make_lockfree(3);
@@ -285,7 +285,7 @@ CASE("lockfree-removal-during", a_removal_during_a_removal, 2, 4)
     explore_thread(removes_and_frees, objects[2]);
 }
 
-CASE("lockfree-addition-during", an_addition_during_a_removal, 2, 4)
+CASE("lockfree-addition-and-removal", an_addition_during_a_removal, 2, 4)
 {
     start_gp();
     make_lockfree(2);

@@ -268,7 +268,7 @@ fn cases() -> Vec<Case> {
         holds("mutant: a claimed line is released relaxed", Breaks(TWICE), bias::held, |r| r.release = Relaxed),
         bags("Rust: a lane and a thread that closes it", Holds, bags::lane, |_| {}),
         bags("Rust: the last reader or the closer looks", Holds, bags::gate, |_| {}),
-        bags("Rust: memory without a reclaimer during an owned guard", Holds, bags::owned, |_| {}),
+        bags("Rust: memory without a reclaimer, and an owned guard", Holds, bags::owned, |_| {}),
         bags("mutant, Rust: a bag put back relaxed", Breaks(IN_USE), bags::lane, |r| r.put = Relaxed),
         bags("mutant, Rust: a bag taken relaxed", Breaks(IN_USE), bags::lane, |r| r.take = Relaxed),
         bags("mutant, Rust: a thread that finds the gate held counts no event", Breaks(FORGOTTEN), bags::gate, |r| r.tells = false),

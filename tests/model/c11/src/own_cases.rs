@@ -40,7 +40,7 @@ fn object() -> Arc<UnsafeCell<bool>> {
     Arc::new(UnsafeCell::new(false))
 }
 
-/// Two threads add to a lane, during one that closes it and calls what was there. The bags have room for more.
+/// Two threads add to a lane, and a third closes it and calls what was there. The bags have room for more.
 pub fn lane() {
     let world = World::new(4);
     let threads: Vec<_> = (0..2)
@@ -59,7 +59,7 @@ pub fn lane() {
     world.ends(2);
 }
 
-/// A thread adds an entry that fills its bag, during a reader, which looks when it leaves. One of the two calls it.
+/// A thread adds an entry that fills its bag, and a reader looks when it leaves. One of the two calls it.
 pub fn gate() {
     let world = World::new(1);
     let adder = world.clone();

@@ -30,8 +30,8 @@ class Results:
     def row(self, part, **wanted):
         return next(iter(self.rows(part, **wanted)), None)
 
-    def fewest_rounds(self):
-        counts = [len(row.get("repeats") or ()) or row.get("rounds") for part in self.parts for row in self.all_rows(part)]
+    def fewest_rounds(self, part):
+        counts = [len(row.get("repeats") or ()) or row.get("rounds") for row in self.all_rows(part)]
         return min(filter(None, counts), default=0)
 
     def all_rows(self, part):
@@ -43,17 +43,17 @@ class Results:
 
 
 class Summary:
-    """Targets met, of how many, and tables. With fewer than ROUNDS rounds in a row of any part no target is decided."""
+    """Targets met, of how many, and tables. With fewer than ROUNDS rounds in any row of a part none of its targets is decided."""
 
-    def __init__(self, rounds):
-        self.rounds, self.verdicts, self.tables = rounds, [], []
+    def __init__(self, results):
+        self.results, self.verdicts, self.tables = results, [], []
 
-    def add(self, target, found):
+    def add(self, part, target, found):
         """`found`: of each row, whether it reaches the target."""
-        missed = len(found) - sum(found)
+        missed, rounds = len(found) - sum(found), self.results.fewest_rounds(part)
         if found:
             verdict = f"**missed** in {missed} of {len(found)}" if missed else "**reached**"
-            self.verdicts.append({"target": target, "verdict": verdict if self.rounds >= ROUNDS else "undecided", "rounds at least": self.rounds})
+            self.verdicts.append({"target": target, "part": part, "verdict": verdict if rounds >= ROUNDS else "undecided", "rounds at least": rounds})
 
     def table(self, name, title, cells, words=""):
         """A section of the page, and NAME.csv. Without rows, nothing."""
@@ -125,9 +125,9 @@ def pairs(results, summary):
             lines.append(cells(ours[0], "writers + readers", "bytes") | dict(zip(("prudence", "fenced", "fence-free"), map(ns, ours))) | {
                 "best plain, batches of 1,024": named(plain), "ours ÷ that": f"{adaptive / floor:.2f}×", "best plain, one at a time": named(single),
                 "best `call_rcu`": named(call_rcu), "that ÷ ours": f"{factor:.0f}×"})
-    summary.add("pair: adaptive and fenced at most half of the best plain pair in batches", half)
-    summary.add("pair: fence-free no slower than the best plain pair in batches", even)
-    summary.add("pair: 20× faster than every `call_rcu` subject", twenty)
+    summary.add("pairs", "pair: adaptive and fenced at most half of the best plain pair in batches", half)
+    summary.add("pairs", "pair: fence-free no slower than the best plain pair in batches", even)
+    summary.add("pairs", "pair: 20× faster than every `call_rcu` subject", twenty)
     summary.table("pairs", "Allocate/defer pairs, ns", lines)
 
 
@@ -164,7 +164,7 @@ def replacement(results, summary):
                          {way: replacement_cell(way, ours.get(way), batched, met) for way in ways} |
                          {"best plain, batches of 1,024": named(batched), "best plain, one at a time": named(single)})
     for way, target in REPLACEMENT_TARGETS.items():
-        summary.add(f"pair of `{way}` at most {target:.2f} of the best plain pair in batches, in order and at random", met.get(way, []))
+        summary.add("replace", f"pair of `{way}` at most {target:.2f} of the best plain pair in batches, in order and at random", met.get(way, []))
     targets = ", ".join(f"{way} {most:.2f}" for way, most in REPLACEMENT_TARGETS.items())
     summary.table("replace", "Pairs by the best plain pair in batches of 1,024", lines,
                   "Our cells: ns, and how much of the best plain pair in batches of 1,024 that is, with the same size, order, live objects, writers and "
@@ -187,7 +187,7 @@ MOST_BY_PLACE = 1.10  # the slowest place of the code by the fastest
 def alignment(results, summary):
     """Writes the cost of a pair with the code in eight places."""
     rows = results.all_rows("alignment")
-    summary.add("pair: the code's place makes no more than a tenth", [row["spread"] <= MOST_BY_PLACE for row in rows])
+    summary.add("alignment", "pair: the code's place makes no more than a tenth", [row["spread"] <= MOST_BY_PLACE for row in rows])
     summary.table("alignment", "Pairs with the code in eight places, 16 bytes apart, ns", [
         {"loop": row["loop"]} | {name: f"{row[key]:.2f}" for name, key in (("fastest", "ns_min"), ("slowest", "ns_max"), ("ratio", "spread"))}
         for row in rows])
@@ -199,7 +199,7 @@ def growth(results, summary):
         return "–" if value is None else f"{value:,.2f}"
 
     rows = results.all_rows("growth")
-    summary.add("cost as work grows: no curve is above linear", [not row["above_linear"] for row in rows])
+    summary.add("growth", "cost as work grows: no curve is above linear", [not row["above_linear"] for row in rows])
     summary.table("growth", "Growth", [{
         "subject": row["what"], "along": row["axis_text"], "from": f'{row["x"][0]:,}', "to": f'{row["x"][-1]:,}', "first": quantity(row["y"][0], row["unit"]),
         "last": quantity(row["y"][-1], row["unit"]), "fit": row["curve"], "slope": number(row["slope"]), "knee": f'{row["knee"]:,}' if row["knee"] else "–",
@@ -209,7 +209,7 @@ def growth(results, summary):
 
 def limit(results, summary):
     rows = results.rows("limit")
-    summary.add("2 writers + 1, 2, 4 readers: bytes in flight within `latent_limit`", [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows])
+    summary.add("limit", "2 writers + 1, 2, 4 readers: bytes in flight within `latent_limit`", [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows])
     summary.table("limit", "Throughput against `latent_limit`",
                   [cells(row, "readers", "bytes", "limit, MB", "latent peak, MB", "ns wall", "ns CPU") for row in rows])
 
@@ -222,8 +222,8 @@ def crowd(results, summary):
         fast += [ours["ns_per_pair_cpu"] <= row["ns_per_pair_cpu"] for row in found.values() if row is not ours]
         within.append(ours["totals"]["bytes_latent_peak"] <= ceiling_of(ours))
         lines.append(cells(ours, "writers + readers", "bytes") | {name: crowd_cell(row) for name, row in found.items()})
-    summary.add("more threads than CPUs: CPU time at or below `classic`'s and `call_rcu`'s", fast)
-    summary.add("more threads than CPUs: bytes within `latent_ceiling`", within)
+    summary.add("crowd", "more threads than CPUs: CPU time at or below `classic`'s and `call_rcu`'s", fast)
+    summary.add("crowd", "more threads than CPUs: bytes within `latent_ceiling`", within)
     summary.table("crowd", "More threads than CPUs", lines, "Each cell: ns of CPU a pair (wall time of a writer), latent MB.")
 
 
@@ -250,7 +250,8 @@ def classic(results, summary):
     found = [(part, results.row(part, subject="prudence", **where_of(theirs, "size", "threads", "readers")), theirs)
              for part in ("pairs", "endurance") for theirs in results.rows(part, subject="classic")]
     found = [one for one in found if one[1]]
-    summary.add("faster than `classic` at every size", [ours["ns_per_pair_wall"] < theirs["ns_per_pair_wall"] for _, ours, theirs in found])
+    for part in ("pairs", "endurance"):
+        summary.add(part, "faster than `classic` at every size", [ours["ns_per_pair_wall"] < theirs["ns_per_pair_wall"] for one, ours, theirs in found if one == part])
     summary.table("classic", "Prudence against `classic` (the paper's Figures 6 to 11)", [
         {"scenario": part} | cells(ours, "writers + readers", "bytes") | {name: f"{of(ours)} / {of(theirs)}" for name, of in CLASSIC.items()}
         for part, ours, theirs in found], "Each cell: prudence / classic. Churns are per million allocations.")
@@ -275,8 +276,8 @@ def endurance(results, summary):
             flat.append(rise < 1 << 20)
         lines.append(cells(row, "writers + readers", "subject", "ns wall", "ns CPU", "peak, MB") |
                      {"beyond live, MB": f"{beyond / MEGA:.1f}", "rise after 1 s, MB": f"{rise / MEGA:.1f}"} | cells(row, "latent peak, MB", "out of memory"))
-    summary.add("endurance: under 16 MB beyond the live set while threads ≤ CPUs, within `latent_limit` beyond", bound)
-    summary.add("endurance: flat after the first second (rises less than 1 MiB in any run)", flat)
+    summary.add("endurance", "endurance: under 16 MB beyond the live set while threads ≤ CPUs, within `latent_limit` beyond", bound)
+    summary.add("endurance", "endurance: flat after the first second (rises less than 1 MiB in any run)", flat)
     summary.table("endurance", "Endurance", lines)
 
 
@@ -289,20 +290,20 @@ def latency(results, summary):
                 soon.append(took["p50"] < 25 and took["p99"] < 200)
             lines.append(cells(row, "readers", "bytes", "batch", "subject") |
                          {name: f"{value:.1f}" if value < float("inf") else "never" for name, value in took.items()})
-        summary.add(f"free-to-reuse with a busy reader, {title}: p50 < 25 µs, p99 < 200 µs", soon)
+        summary.add(part, f"free-to-reuse with a busy reader, {title}: p50 < 25 µs, p99 < 200 µs", soon)
         summary.table(part, f"From retire to reuse, {title}, µs", lines)
 
 
 def readers(results, summary):
     sides = [[results.row("readers", subject=name, threads=writers) for name in names] for writers in (0, 1)
              for names in (("prudence-free", "urcu+glibc"), ("prudence-fenced", "urcu-mb+glibc"))]
-    summary.add("reader lock + unlock: fence-free no slower than liburcu memb, fenced than mb",
+    summary.add("readers", "reader lock + unlock: fence-free no slower than liburcu memb, fenced than mb",
                 [ours["ns_per_pair_wall"] <= theirs["ns_per_pair_wall"] for ours, theirs in sides if ours and theirs])
     summary.table("readers", "Reader lock + unlock, ns", [cells(row, "writers", "subject", "mode", "ns") for row in results.rows("readers")])
 
 
 def stall(results, summary):
-    summary.add("a reader that stays 100 ms: at or under `latent_limit`", [
+    summary.add("stall", "a reader that stays 100 ms: at or under `latent_limit`", [
         row["latent_peak_bytes"] <= row["totals"]["latent_limit"] for row in results.rows("stall", subject="prudence", stay_ms=100)])
     summary.table("stall", "A reader that stays", [cells(row, "stays, ms", "subject", "ns wall", "ns CPU", "peak, MB", "latent peak, MB")
                                                    for row in results.rows("stall")])
@@ -361,9 +362,9 @@ def variants_table(summary, name, title, rows):
 def rcu(results, summary):
     rows, storm = variant_rows(results, "rcu"), variant_rows(results, "storm", load="storm")
     for load in ("read", "synchronize", "update"):
-        summary.add(f"{load}: at or ahead of liburcu's best flavor", ahead_of_liburcu([row for row in rows if row["load"] == load], "ns"))
-    summary.add("call to callback: 100 times sooner than liburcu", ahead_of_liburcu([row for row in rows if row["load"] == "call"], "p50_ns", 100))
-    summary.add("a storm of callbacks: a twentieth of liburcu's memory", ahead_of_liburcu(storm, "peak_rss_bytes", 20))
+        summary.add("rcu", f"{load}: at or ahead of liburcu's best flavor", ahead_of_liburcu([row for row in rows if row["load"] == load], "ns"))
+    summary.add("rcu", "call to callback: 100 times sooner than liburcu", ahead_of_liburcu([row for row in rows if row["load"] == "call"], "p50_ns", 100))
+    summary.add("storm", "a storm of callbacks: a twentieth of liburcu's memory", ahead_of_liburcu(storm, "peak_rss_bytes", 20))
     variants_table(summary, "rcu", "Grace periods and liburcu's", rows + storm)
 
 
@@ -375,7 +376,7 @@ def variants(results, summary):
 def malloc(results, summary):
     found = results.parts.get("malloc", {}).get("summary", {"subjects": []})
     lines = found["subjects"]
-    summary.add("malloc for whole programs: on the Pareto front of time and peak RSS", [one["on_pareto_front"] for one in lines if one["subject"] == "prudence"])
+    summary.add("malloc", "malloc for whole programs: on the Pareto front of time and peak RSS", [one["on_pareto_front"] for one in lines if one["subject"] == "prudence"])
     if lines:
         summary.table("malloc", f'malloc for {len(found["programs"])} patterns and programs, relative to {found["baseline"]}', [
             {"allocator": one["subject"]} | {title: f'{one[key]["geometric_mean"]:.3f}' for key, title in MALLOC_FIGURES.items() if key in lines[0]} |
@@ -402,7 +403,7 @@ def public(results, summary):
             line[title] = f"**{text}**" if ours[key] / best[key] > MOST_BY_PEER else text
         fast.append(ours["cpu_seconds"] <= MOST_BY_PEER * min(row["cpu_seconds"] for row in rows.values()))
         lines.append(line)
-    summary.add(f"a public set's programs: CPU time at most {MOST_BY_PEER} of the best peer's", fast)
+    summary.add("public", f"a public set's programs: CPU time at most {MOST_BY_PEER} of the best peer's", fast)
     summary.table("public", "Programs of the kinds of a public set, ours by the best peer", lines, f"**Bold**: more than {MOST_BY_PEER}.")
 
 
@@ -417,9 +418,9 @@ def listed(results, summary):
     for column in ("CPU", "CPU × peak"):
         found = {subject: mean for (subject, name), (mean, *_) in groups.get("apart", {}).items() if name == column}
         if "prudence" in found:
-            summary.add(f"programs that are kept apart: {column} at or below every other allocator's", [found["prudence"] <= min(found.values())])
+            summary.add("listed", f"programs that are kept apart: {column} at or below every other allocator's", [found["prudence"] <= min(found.values())])
     apart = [line["prudence, CPU"] for line in lines if line["program"].startswith("apart/") and line.get("prudence, CPU", malloc_tables.NONE) != malloc_tables.NONE]
-    summary.add(f"programs that are kept apart: CPU at most {MOST_BY_GLIBC} of glibc's", [float(cell.split()[0]) <= MOST_BY_GLIBC for cell in apart])
+    summary.add("listed", f"programs that are kept apart: CPU at most {MOST_BY_GLIBC} of glibc's", [float(cell.split()[0]) <= MOST_BY_GLIBC for cell in apart])
     summary.table("listed", "Programs of other people, by glibc", lines, "Medians, with the 95 % interval of a bootstrap over rounds.")
 
 
@@ -451,7 +452,7 @@ def report(folder):
     results = Results(folder)
     if not results.parts:
         raise Refused(f"no results in {folder}")
-    summary = Summary(results.fewest_rounds())
+    summary = Summary(results)
     for section in SECTIONS:
         section(results, summary)
     document = next(iter(results.parts.values()))

@@ -88,7 +88,7 @@ class Command(unittest.TestCase):
                 growth.main(["--quick", "--repeat", "1", "--axis", ",".join(works), "--json", str(file)], BUILD)
             rows, _ = json.loads(file.read_text())["rows"], summary.report(Path(folder))
             lines = (Path(folder) / "summary/growth.csv").read_text().splitlines()
-            self.assertIn("no curve is above linear,undecided,1\n", (Path(folder) / "summary/targets.csv").read_text())
+            self.assertIn("no curve is above linear,growth,undecided,1\n", (Path(folder) / "summary/targets.csv").read_text())
         self.assertEqual([(row["axis"], row["what"]) for row in rows[::4]], [(axis, (operation or ["A pair"])[0]) for axis, _, _, _, _, *operation in growth.AXES
                                                                             if axis in works])
         self.assertTrue(all(row["y"][0] > 0 and len(row["x"]) == 3 for row in rows))

@@ -3,6 +3,7 @@
 """lab/run/publish with parts that are made up: runs that count are kept for their sources and machine, and reach the pages."""
 
 import contextlib
+import csv
 import io
 import subprocess
 import sys
@@ -118,19 +119,39 @@ class Publish(unittest.TestCase):
         (self.root / "lab/run/all").chmod(0o755)
         with unittest.mock.patch.object(publish, "PARTS", (publish.of_bench("malloc", 1, "malloc"),)):
             self.assertEqual(self.run_it("--into", str(self.root / "docs"))[0], 0)
-        self.assertRegex((self.root / "docs/results/data/published.csv").read_text(), r"left out,versions\nmalloc,.*,tcmalloc,scudo 14\n")
+        self.assertRegex((self.root / "docs/results/data/published.csv").read_text(), r"left out,versions,sources\nmalloc,.*,tcmalloc,scudo 14,\w{12} \w{12}\n")
         self.assertRegex((self.root / "docs/results.md").read_text(), r"\| malloc \| .* \| tcmalloc \|\n")
 
-    def test_a_table_of_several_parts_waits_for_the_last(self):
+    def test_another_machine_goes_on_with_the_parts_that_the_pages_lack(self):
         docs = self.root / "docs"
-        kept = docs / "results/data/bench/targets.csv"
-        kept.write_text("target\nold\n")
-        measures = ("sh", "-c", "mkdir -p {report}/summary && echo target,new >{report}/summary/targets.csv")
-        with unittest.mock.patch.object(publish, "PARTS", (publish.Part("pairs", 1, (measures,), (("summary", "bench"),)), publish.Part("long", 200, (("true",),)))):
-            self.run_it("--into", str(docs))
-            self.assertEqual(kept.read_text(), "target\nold\n")
-            self.run_it("--into", str(docs), "--hours", "4")
-        self.assertEqual(kept.read_text(), "target,new\n")
+        table = docs / "results/data/bench/targets.csv"
+        table.write_text("target,verdict\nof sources before,old\n")
+
+        def writes(*names):
+            rows = "".join(f"{name} is fast,{name}\\n" for name in names)
+            return publish.Part(names[0], 1, (("sh", "-c", "mkdir -p {report}/summary && "
+                                               f"printf 'target,part\\n{rows}' >{{report}}/summary/targets.csv", "lab/run/all", *names),),
+                                (("summary", "bench"),))
+        with unittest.mock.patch.object(publish, "PARTS", (writes("pairs", "floors"), writes("crowd"))):
+            self.run_it("--part", "pairs", "--into", str(docs))
+            with unittest.mock.patch.object(publish, "processor", lambda: "another"):
+                self.assertRegex(self.run_it("--list")[1], r"pairs +1 minutes   on the pages, measured on 2.*\ncrowd +1 minutes   missing")
+                self.assertEqual(self.run_it("--into", str(docs))[1].splitlines()[-2:], [f"2 parts are in {docs}", "publish: all parts are measured"])
+        self.assertEqual(table.read_text(), "target,part\ncrowd is fast,crowd\npairs is fast,pairs\nfloors is fast,floors\n")
+        with (docs / "results/data/published.csv").open() as file:
+            self.assertEqual([(line["part"], line["processor"] == "another") for line in csv.DictReader(file)], [("pairs", False), ("crowd", True)])
+
+    def test_parts_of_other_sources_leave_the_pages(self):
+        docs = str(self.root / "docs")
+        self.run_it("--part", "pairs", "--into", docs)
+        self.commit("src/a.c", "2")
+        self.assertIn("1 parts are in", self.run_it("--part", "counted", "--into", docs)[1])
+        self.assertEqual(self.run_it("--list")[1].count("missing"), 2)
+
+    def test_tables_of_a_part_that_does_not_count_stay_where_they_are(self):
+        self.busy = 0.5
+        self.run_it("--into", str(self.root / "docs"))
+        self.assertFalse((self.root / "docs/results/data/bench/batches.csv").exists())
 
     def test_a_command_that_fails_is_named(self):
         with unittest.mock.patch.object(publish, "PARTS", (publish.Part("pairs", 1, (("sh", "-c", "echo why; exit 3"),)),)):

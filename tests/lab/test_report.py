@@ -110,7 +110,7 @@ class Summary(unittest.TestCase):
         self.assertEqual(set(tables), {"targets", "readers"})
         self.assertIn("## Reader lock + unlock, ns\n\n| writers | subject | mode | ns |\n|---|---|---|---|\n| 0 | prudence-free | fence-free | 0.97 |\n", page)
         self.assertIn("writers,subject,mode,ns\n0,prudence-free,fence-free,0.97\n", tables["readers"])
-        self.assertIn("fenced than mb | **missed** in 1 of 2 | 3 |", page)
+        self.assertIn("fenced than mb | readers | **missed** in 1 of 2 | 3 |", page)
         self.assertIn("missed in 1 of 2,3\n", tables["targets"])
         self.assertNotIn("storm", page)  # a part that was not measured has no target
 

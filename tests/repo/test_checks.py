@@ -344,6 +344,10 @@ class Spdx(Check):
         self.write("tests/model/c11/build/release/model", "")
         self.fails("check-spdx", "tests/model/c11/build:1: built files")
 
+    def test_a_core_dump_among_the_sources(self):
+        self.write("core", "\x7fELF\x02")
+        self.fails("check-spdx", "core:1: built files")
+
     def test_patches_of_the_kernel_must_be_gpl(self):
         self.write("kernel/rfc/0001-slub.patch", DUAL)
         self.fails("check-spdx", "kernel/rfc/0001-slub.patch:1:", "want GPL-2.0-only")

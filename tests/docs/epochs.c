@@ -151,12 +151,12 @@ static bool with_cache(struct prudence_domain *domain, int (*look_up)(void))
 int main(void)
 {
     static ck_epoch_record_t first;
-    struct prudence_domain *epochs;
+    struct prudence_domain *domain;
 
     ck_epoch_init(&epoch);
     ck_epoch_register(&epoch, &first, NULL);
     record = &first;
-    epochs = prudence_ck_domain_create("epochs", &readers);
-    return !(epochs && alone() && with_cache(epochs, lookup_by_epochs) &&
-             with_cache(NULL, lookup) && with_our_epochs() && prudence_domain_destroy(epochs) == 0);
+    domain = prudence_ck_domain_create("epochs", &readers);
+    return !(domain && alone() && with_cache(domain, lookup_by_epochs) &&
+             with_cache(NULL, lookup) && with_our_epochs() && prudence_domain_destroy(domain) == 0);
 }

@@ -18,7 +18,7 @@ static int set_session(struct prudence_hash_values *sessions, uint64_t number,
     void *old;
     int error = prudence_hash_values_put(sessions, number, session, &old); /* in no section */
 
-    if (!error)
+    if (!error && old != session)
         prudence_free_deferred(old); /* readers may still have it; NULL is ignored */
     return error;
 }

@@ -8,6 +8,7 @@ the parts that are missing there."""
 
 import csv
 import dataclasses
+import hashlib
 import math
 import os
 import shutil
@@ -19,7 +20,7 @@ from .arguments import Parser
 from .command import ROOT, Progress, commit, now, processor
 from .page import BUSY, Refused, around_table, markdown_table, write_tables
 
-MEASURED = ("src", "include")  # a change of these makes another state
+MEASURED = ("src", "include", ":!*.md")  # a change of these makes another state
 OF_SEVERAL_PARTS = {"classic.csv": "scenario", "targets.csv": "part"}  # and the column that says which
 
 
@@ -81,8 +82,9 @@ def state():
     changed = said_by_git("status", "--porcelain", "--", *MEASURED).split("\n")[0]
     if changed:
         raise Refused(f"not committed: {changed.strip()}")
-    return {"sources": " ".join(said_by_git("rev-parse", f"HEAD:{folder}")[:12] for folder in MEASURED), "processor": processor(), "CPUs": os.cpu_count(),
-            "Linux": os.uname().release}
+    files = "".join(said_by_git("ls-tree", "-r", "HEAD", folder) for folder in MEASURED[:2])
+    sources = hashlib.sha256("".join(line for line in files.splitlines(True) if not line.endswith(".md\n")).encode()).hexdigest()
+    return {"sources": sources[:12], "processor": processor(), "CPUs": os.cpu_count(), "Linux": os.uname().release}
 
 
 def compared(report):
@@ -95,7 +97,7 @@ def compared(report):
 class Measurement:
     def __init__(self, found, docs, others):
         self.found, self.docs, self.others = found, docs, others
-        self.folder = ROOT / "build/report/publish" / found["sources"].replace(" ", "-")
+        self.folder = ROOT / "build/report/publish" / found["sources"]
 
     def run(self, part):
         report = self.folder / part.name

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "external_tree.h"
+#include "support/random.h"
 #include "support/suite.h"
 
 #define KEYS    512
@@ -42,12 +43,6 @@ static bool has(uint64_t key)
     return tree_find(&tree, key)->key == key;
 }
 
-static uint64_t next(uint64_t *random)
-{
-    *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return *random >> 33;
-}
-
 /* Returns the number of leaves below, and checks that each key is on the right side. */
 static unsigned check(const struct tree_node *node, uint64_t least, uint64_t bound)
 {
@@ -80,10 +75,10 @@ TEST(test_as_a_set)
 
     tree_init(&tree);
     for (unsigned step = 0; step < STEPS; step++) {
-        const uint64_t key = next(&random) % KEYS;
+        const uint64_t key = random_next(&random) % KEYS;
 
         assert_int_equal(has(key), model[key]);
-        if (next(&random) % 2) {
+        if (random_next(&random) % 2) {
             assert_int_equal(insert(key), !model[key]);
             count += !model[key];
             model[key] = true;
@@ -119,9 +114,9 @@ static void *write_some(void *argument)
     struct tree_node *gone[2];
 
     for (unsigned step = 0; step < ROUNDS; step++) {
-        const uint64_t key = next(&writer->random) % FEW;
+        const uint64_t key = random_next(&writer->random) % FEW;
 
-        if (next(&writer->random) % 2) {
+        if (random_next(&writer->random) % 2) {
             writer->balance[key] += insert(key);
         } else if (tree_remove(&tree, key, gone)) {
             writer->balance[key]--;

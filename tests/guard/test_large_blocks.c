@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Large blocks consist of whole pages, and are found and counted like other objects. They go back
- * at once when freed, or a grace period later when deferred, under latent_limit. Huge ones fail
- * with ENOMEM.
+ * at once when freed, or a grace period later when deferred, under latent_limit.
  */
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
+#include "support/stats.h"
 
 static uint64_t used(void)
 {
@@ -98,20 +98,12 @@ TEST(a_storm_of_deferred_ones_stays_flat)
     assert_true(used() <= before);
 }
 
-static struct prudence_stats totals(void)
-{
-    struct prudence_stats stats;
-
-    assert_int_equal(prudence_stats(&stats), 0);
-    return stats;
-}
-
 /* Starts without latent objects; no wait meets its deadline. */
 static void limit_of_4m(void)
 {
     prudence_synchronize();
     prudence_trim();
-    assert_int_equal(totals().bytes_latent, 0);
+    assert_int_equal(stats_now().bytes_latent, 0);
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     assert_int_equal(prudence_option_set("wait_max", "10s"), 0);
 }
@@ -133,18 +125,18 @@ TEST(a_second_one_waits_for_room)
     limit_of_4m();
     held_reader_start(&reader);
     prudence_free_deferred(prudence_malloc(3 << 20));
-    assert_int_equal(totals().bytes_latent, 3 << 20);
-    before = totals();
+    assert_int_equal(stats_now().bytes_latent, 3 << 20);
+    before = stats_now();
     pthread_create(&other, NULL, defer_block, prudence_malloc(3 << 20));
-    while (totals().throttle_waits == before.throttle_waits)
+    while (stats_now().throttle_waits == before.throttle_waits)
         pause_ms(1);
     for (unsigned i = 0; i < 20; i++, pause_ms(1))
-        assert_int_equal(totals().bytes_latent, 3 << 20);
+        assert_int_equal(stats_now().bytes_latent, 3 << 20);
     held_reader_end(&reader);
     pthread_join(other, NULL);
-    assert_true(totals().bytes_latent <= 3 << 20);
-    assert_int_equal(totals().throttle_expiries, before.throttle_expiries);
-    assert_int_equal(totals().latent_overruns, before.latent_overruns);
+    assert_true(stats_now().bytes_latent <= 3 << 20);
+    assert_int_equal(stats_now().throttle_expiries, before.throttle_expiries);
+    assert_int_equal(stats_now().latent_overruns, before.latent_overruns);
 }
 
 /* The block exceeds the limit, so the deferral waits for a grace period instead. */
@@ -154,45 +146,22 @@ TEST(one_larger_than_the_limit_is_waited_for)
     uint64_t overruns;
 
     limit_of_4m();
-    overruns = totals().latent_overruns;
+    overruns = stats_now().latent_overruns;
     prudence_free_deferred(prudence_malloc(6 << 20));
-    assert_int_equal(totals().bytes_latent, 0);
+    assert_int_equal(stats_now().bytes_latent, 0);
     assert_true(used() <= before);
-    assert_int_equal(totals().latent_overruns, overruns);
+    assert_int_equal(stats_now().latent_overruns, overruns);
 
     /* If no wait is allowed, the block is garbage, and is counted. */
     prudence_read_lock();
     prudence_free_deferred(prudence_malloc(6 << 20));
-    assert_int_equal(totals().bytes_latent, 6 << 20);
-    assert_int_equal(totals().latent_overruns, overruns + 1);
+    assert_int_equal(stats_now().bytes_latent, 6 << 20);
+    assert_int_equal(stats_now().latent_overruns, overruns + 1);
     prudence_read_unlock();
     prudence_synchronize();
     prudence_trim();
-    assert_int_equal(totals().bytes_latent, 0);
+    assert_int_equal(stats_now().bytes_latent, 0);
     assert_true(used() <= before);
-}
-
-TEST(huge_ones_are_refused)
-{
-    static const size_t huge[] = {SIZE_MAX,    SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
-                                  PTRDIFF_MAX, (size_t)1 << 60, (size_t)1 << PAGE_MAP_ADDRESS_BITS};
-
-    for (unsigned i = 0; i < sizeof huge / sizeof huge[0]; i++) {
-        void *block;
-
-        errno = 0;
-        block = prudence_malloc(huge[i]);
-        assert_null(block);
-        assert_int_equal(errno, ENOMEM);
-        errno = 0;
-        block = prudence_aligned_alloc(1 << 20, huge[i]);
-        assert_null(block);
-        assert_int_equal(errno, ENOMEM);
-        errno = 0;
-        block = prudence_calloc(1, huge[i]);
-        assert_null(block);
-        assert_int_equal(errno, ENOMEM);
-    }
 }
 
 /* No margins. */

@@ -29,7 +29,7 @@ def count(library):
 def main():
     if os.uname().machine != "x86_64":
         print("the fast paths are x86-64 assembly")
-        return 0
+        return 77
     library, table = next(iter(TABLES.items()))
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as grown:
         first, *lines = table.read_text().splitlines()
@@ -44,7 +44,8 @@ def main():
     tables = {BUILD / library: table for library, table in TABLES.items()}
     if shutil.which(f"{CROSS}-gcc"):
         tables[CROSS] = CROSS_TABLE
-    return max(run(counted, table) for counted, table in tables.items())
+    found = [run(counted, table) for counted, table in tables.items()]
+    return next((status for status in found if status not in (0, 77)), max(found))
 
 
 sys.exit(main())

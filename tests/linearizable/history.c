@@ -27,12 +27,6 @@ static uint64_t count, seed, values;
 static bool over;
 static __thread uint64_t yields;
 
-uint64_t below(uint64_t *random, uint64_t bound)
-{
-    *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (*random >> 33) % bound;
-}
-
 uint64_t fresh_value(void)
 {
     return __atomic_add_fetch(&values, 1, __ATOMIC_RELAXED);
@@ -40,7 +34,7 @@ uint64_t fresh_value(void)
 
 void maybe_yield(void)
 {
-    if (below(&yields, 6) == 0)
+    if (random_below(&yields, 6) == 0)
         sched_yield();
 }
 

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "support/random.h"
+
 /* Effect of each operation on a key's list, and its result (0: none, or no); the checker defines
  * the same. Values are not 0, and never used twice. */
 enum operation_kind {
@@ -60,7 +62,6 @@ struct subject {
 /* Each subject's file ends with its table, which history.c names. */
 extern const struct subject hash_subjects[], id_subjects[], map_subjects[], route_subjects[];
 
-uint64_t below(uint64_t *random, uint64_t bound);
 uint64_t fresh_value(void);
 void maybe_yield(void); /* lets other threads run here */
 

@@ -33,7 +33,7 @@ static void operate_with(struct operation *operation, uint64_t *random, table_pu
     struct record *garbage;
 
     prudence_read_lock();
-    garbage = subject_operate(operation, below(random, KEYS), below(random, 30), put);
+    garbage = subject_operate(operation, random_below(random, KEYS), random_below(random, 30), put);
     prudence_read_unlock();
     record_retire(garbage);
 }
@@ -50,14 +50,14 @@ static void operate_broken(struct operation *operation, uint64_t *random)
 
 static void resize(uint64_t *random)
 {
-    prudence_hash_resize(subject.table, UINT64_C(64) << 3 * below(random, 3));
+    prudence_hash_resize(subject.table, UINT64_C(64) << 3 * random_below(random, 3));
 }
 
 /* Makes the array grow and shrink. */
 static void come_and_go(uint64_t *random)
 {
     static struct entry passing;
-    const unsigned count = 100 + (unsigned)below(random, 1000);
+    const unsigned count = 100 + random_below(random, 1000);
 
     for (unsigned key = KEYS; key < count; key++)
         subject.kind->put(subject.table, key, &passing, NULL);

@@ -31,8 +31,8 @@ static void insert(struct operation *operation)
 static void operate_with(struct operation *operation, uint64_t *random,
                          const struct prudence_id_table *lookups)
 {
-    uint32_t id = (uint32_t)below(random, IDS);
-    uint64_t choice = below(random, 10), value;
+    uint32_t id = random_below(random, IDS);
+    uint64_t choice = random_below(random, 10), value;
 
     if (choice < 3 && prudence_id_table_count(table) < IDS) {
         insert(operation);

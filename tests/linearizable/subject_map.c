@@ -107,15 +107,15 @@ static void search_below(struct operation *operation, uint64_t key)
 /* Returns one of six keys for half of all operations. */
 static uint64_t some_key(uint64_t *random)
 {
-    uint64_t key = below(random, KEYS);
+    uint64_t key = random_below(random, KEYS);
 
-    return below(random, 2) ? key : key / 8 * 8;
+    return random_below(random, 2) ? key : key / 8 * 8;
 }
 
 static void operate_with(struct operation *operation, uint64_t *random, table_put *put,
                          void (*walk_from)(struct operation *operation, uint64_t from))
 {
-    uint64_t key = some_key(random), choice = below(random, 40);
+    uint64_t key = some_key(random), choice = random_below(random, 40);
     struct record *garbage = NULL;
 
     prudence_read_lock();
@@ -149,7 +149,7 @@ static void operate_with_broken_walk(struct operation *operation, uint64_t *rand
 static void disturb(uint64_t *random)
 {
     struct record *passing[PASSING];
-    const unsigned first = (unsigned)below(random, KEYS);
+    const unsigned first = random_below(random, KEYS);
 
     for (unsigned i = 0; i < PASSING; i++) {
         passing[i] = record_make(KEYS);

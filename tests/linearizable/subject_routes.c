@@ -98,8 +98,8 @@ static uintptr_t broken_route_to(uint64_t key)
 static void update(struct operation *operation, uint64_t *random,
                    uintptr_t (*replace_one)(const struct prudence_routes_prefix *, uintptr_t))
 {
-    const uint64_t key = below(random, KEYS), which = below(random, LENGTHS),
-                   choice = below(random, 10);
+    const uint64_t key = random_below(random, KEYS), which = random_below(random, LENGTHS),
+                   choice = random_below(random, 10);
     const struct prudence_routes_prefix prefix = prefix_of(key, which);
     const uint64_t value = choice < 7 ? fresh_value() : 0;
     uintptr_t old = 0;
@@ -123,12 +123,12 @@ static void operate_with(struct operation *operation, uint64_t *random,
                          uintptr_t (*look_up)(uint64_t key),
                          uintptr_t (*replace_one)(const struct prudence_routes_prefix *, uintptr_t))
 {
-    if (below(random, 2)) {
+    if (random_below(random, 2)) {
         update(operation, random, replace_one);
         return;
     }
     prudence_read_lock();
-    operation_begins(operation, ROUTE_LOOKUP, below(random, KEYS), 0);
+    operation_begins(operation, ROUTE_LOOKUP, random_below(random, KEYS), 0);
     maybe_yield();
     operation_ends(operation, look_up(operation->key));
     prudence_read_unlock();
@@ -162,9 +162,9 @@ static void disturb_next_to(uint64_t key, unsigned bit, unsigned length)
 
 static void disturb(uint64_t *random)
 {
-    const unsigned bit = lengths[0][0] + (unsigned)below(random, 32u - lengths[0][0]);
+    const unsigned bit = lengths[0][0] + random_below(random, 32u - lengths[0][0]);
 
-    disturb_next_to(below(random, KEYS), bit, bit + 1);
+    disturb_next_to(random_below(random, KEYS), bit, bit + 1);
 }
 
 /* Updates pairs: the address leaves an edge to the longer prefix, which the shorter one cuts. */
@@ -173,9 +173,9 @@ static void disturb_edges(uint64_t *random)
     static const struct {
         unsigned bit, length;
     } near[] = {{50, 60}, {50, 54}, {80, 110}, {80, 90}};
-    const uint64_t which = below(random, sizeof near / sizeof near[0]);
+    const uint64_t which = random_below(random, sizeof near / sizeof near[0]);
 
-    disturb_next_to(below(random, KEYS), near[which].bit, near[which].length);
+    disturb_next_to(random_below(random, KEYS), near[which].bit, near[which].length);
 }
 
 static void make_of(bool ipv6)

@@ -114,8 +114,9 @@ def run(names, turned=False):
     for failed, skipped, line in verdicts:
         print(f"skipped {line}" if skipped else line)
     failures, skips = (sum(one[at] for one in verdicts) for at in (0, 1))
-    print(f"{len(rows)} rows: {failures} failed, {skips} skipped")
-    return 1 if failures else 77 if skips == len(rows) else 0
+    others = sum(not failed and ": OTHERWISE\n" in line for failed, _, line in verdicts)  # in another version than the row's
+    print(f"{len(rows)} rows: {failures} failed, {skips} skipped" + (f", {others} behave otherwise in another version" if others else ""))
+    return 1 if failures else 77 if others or skips == len(rows) else 0
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/support/suite.h"
+#include "support/process_memory.h"
+#include "support/suite.h"
 
 #define PAGE 4096u
 
@@ -65,24 +65,11 @@ TEST(children_read_the_next_block)
     }
 }
 
-static long mappings(void)
-{
-    FILE *maps = fopen("/proc/self/maps", "r");
-    long lines = 0;
-    int byte;
-
-    assert_non_null(maps);
-    while ((byte = fgetc(maps)) != EOF)
-        lines += byte == '\n';
-    fclose(maps);
-    return lines;
-}
-
 /* Blocks of slabs lose it when their slab's pages are freed, at the latest by malloc_trim. */
 TEST(mappings_do_not_pile_up)
 {
     static void *blocks[6000];
-    long before;
+    unsigned before;
 
     free(malloc(1));
     before = mappings();

@@ -163,7 +163,7 @@ TEST(allocating_aligned)
 {
     static const size_t sizes[] = {0, 1, 100, 4097, 40000, PTRDIFF_MAX, SIZE_MAX - 4095, SIZE_MAX};
     static const size_t alignments[] = {
-        1, 16, 64, 4096, 8192, (size_t)2 << 20, (size_t)1 << 62, (size_t)1 << 63};
+        1, 16, 48, 64, 4096, 8192, (size_t)2 << 20, (size_t)1 << 62, (size_t)1 << 63, SIZE_MAX};
 
     for (unsigned i = 0; i < BOUNDARY_ALIGNMENTS; i++)
         for (unsigned k = 0; k < sizeof sizes / sizeof sizes[0]; k++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * malloc() at every moment of a process and of a thread: before constructors, in destructors, in
- * libraries that come and go, in threads that end or are cancelled, around vfork() and spawn.
+ * libraries that come and go, in threads that end, around vfork() and spawn.
  */
 #define _GNU_SOURCE
 
@@ -19,6 +19,7 @@
 
 #include "support/gp_child.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 extern char **environ;
 
@@ -88,21 +89,6 @@ TEST(before_constructors_and_after_destructors)
     assert_string_equal(last_child.output, "atexit;destructor;");
 }
 
-static uint64_t threads_now(void)
-{
-    char *text = NULL, *found;
-    size_t size = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    uint64_t threads;
-
-    getdelim(&text, &size, '\0', status);
-    fclose(status);
-    found = strstr(text, "Threads:");
-    threads = strtoull(found + 8, NULL, 10);
-    free(text);
-    return threads;
-}
-
 TEST(there_is_no_hidden_thread)
 {
     for (unsigned i = 0; i < 100000; i++)
@@ -167,35 +153,6 @@ TEST(destructors_of_threads_may_free)
     assert_true(after.uordblks < before.uordblks + 300 * 100);
     for (unsigned i = 0; i < 40; i++)
         pthread_key_delete(keys[i]);
-}
-
-/* Cancellation acts only at cancellation points. If malloc() were one, `inside` would stay set. */
-static bool inside;
-
-static void *allocate_until_cancelled(void *unused)
-{
-    for (unsigned i = 0;; i++) {
-        __atomic_store_n(&inside, true, __ATOMIC_SEQ_CST);
-        use(i * 97);
-        __atomic_store_n(&inside, false, __ATOMIC_SEQ_CST);
-        pthread_testcancel();
-    }
-    return unused;
-}
-
-TEST(malloc_is_no_cancellation_point)
-{
-    for (unsigned i = 0; i < 200; i++) {
-        pthread_t thread;
-        void *result;
-
-        pthread_create(&thread, NULL, allocate_until_cancelled, NULL);
-        usleep(i * 10);
-        pthread_cancel(thread);
-        pthread_join(thread, &result);
-        assert_ptr_equal(result, PTHREAD_CANCELED);
-        assert_false(inside);
-    }
 }
 
 /* -------------------------------------------------------------------------------- processes */

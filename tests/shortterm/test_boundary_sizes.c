@@ -119,14 +119,14 @@ static void try_aligned(size_t alignment, size_t size)
     if (!is_right(block, size))
         return;
     assert_true((uintptr_t)block % alignment == 0);
-    prudence_free(block);
+    (size == 1 ? prudence_free_deferred : prudence_free)(block); /* one of each alignment */
 }
 
 TEST(allocating_aligned)
 {
     static const size_t sizes[] = {0, 1, 100, 4097, 40000, PTRDIFF_MAX, SIZE_MAX - 4095, SIZE_MAX};
     static const size_t alignments[] = {
-        1, 16, 64, 4096, 8192, (size_t)2 << 20, (size_t)1 << 62, (size_t)1 << 63};
+        1, 16, 48, 64, 4096, 8192, (size_t)2 << 20, (size_t)1 << 62, (size_t)1 << 63, SIZE_MAX};
 
     for (unsigned i = 0; i < BOUNDARY_ALIGNMENTS; i++)
         for (unsigned k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
@@ -254,6 +254,7 @@ TEST(creating_caches)
     }
     for (unsigned i = 0; i < BOUNDARY_ALIGNMENTS; i++) {
         try_cache(1, boundary_alignment(i), 0);
+        try_cache(1093, boundary_alignment(i), 0);
         try_cache(32768, boundary_alignment(i), 0);
     }
 }

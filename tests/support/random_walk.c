@@ -2,6 +2,7 @@
 /* See random_walk.h. */
 #include "slab/preflush.h"
 #include "slab/reclaim/drain.h"
+#include "support/random.h"
 #include "support/random_walk.h"
 #include "support/test_seed.h"
 
@@ -33,8 +34,7 @@ static struct entry *entry_of(void *object)
 
 unsigned random_walk_choose(unsigned below)
 {
-    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((seed >> 33) % below);
+    return random_below(&seed, below);
 }
 
 static void allocated(void *object)

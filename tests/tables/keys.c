@@ -2,6 +2,7 @@
 /* See keys.h. */
 #include "tables/keys.h"
 
+#include "support/random.h"
 #include "support/routes_test.h"
 
 uint64_t key_numbers[KEYS_MOST];
@@ -13,8 +14,7 @@ static uint64_t random_state = 7;
 
 static unsigned below(unsigned bound)
 {
-    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)(random_state >> 33) % bound;
+    return random_below(&random_state, bound);
 }
 
 static int compare_numbers(const void *a, const void *b)

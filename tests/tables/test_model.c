@@ -10,6 +10,7 @@
 #include "tables/kinds.h"
 
 #include "support/hash_test.h"
+#include "support/random.h"
 #include "support/routes_test.h"
 #include "support/test_seed.h"
 #include "tables/keys.h"
@@ -25,8 +26,7 @@ static uint64_t random_state;
 
 static unsigned below(unsigned bound)
 {
-    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((random_state >> 33) % bound);
+    return random_below(&random_state, bound);
 }
 
 /* ---------------------------------------------------------------------------------------- model */

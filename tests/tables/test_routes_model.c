@@ -5,15 +5,10 @@
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
+#include "support/random.h"
 #include "support/routes_test.h"
 
 static uint64_t seed = 4711;
-
-static uint64_t next(void)
-{
-    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return seed >> 33;
-}
 
 /* Checks that one call finds what single lookups find, with addresses at odd places. */
 static void check_together(const struct prudence_routes *table, const struct address *addresses,
@@ -67,7 +62,7 @@ static void check_many(const struct prudence_routes *table)
     static struct address addresses[19999];
 
     for (unsigned i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
-        const uint64_t bits = next();
+        const uint64_t bits = random_next(&seed);
 
         memcpy(addresses[i].bytes, &bits, 4);
         assert_int_equal(route_to(table, &addresses[i]), by_its_prefixes(table, &addresses[i]));

@@ -210,33 +210,6 @@ TEST(without_a_thread_the_waiter_does_it)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void assert_refused(const struct prudence_domain_ops *ops, const char *name)
-{
-    errno = 0;
-    assert_null(prudence_domain_create_external(name, ops, NULL));
-    assert_int_equal(errno, EINVAL);
-}
-
-TEST(bad_functions_are_refused)
-{
-    struct prudence_domain_ops ops = waited;
-
-    assert_refused(NULL, "null");
-    assert_refused(&ops, NULL);
-    assert_refused(&ops, "");
-    ops.size--;
-    assert_refused(&ops, "size");
-    ops = waited;
-    ops.synchronize = NULL;
-    assert_refused(&ops, "none");
-    ops = polled;
-    ops.poll_state = NULL;
-    assert_refused(&ops, "half");
-    ops = waited;
-    ops.poll_state = poll_state;
-    assert_refused(&ops, "the other half");
-}
-
 TEST(its_readers_are_not_ours)
 {
     struct prudence_domain *domain = make(&polled);

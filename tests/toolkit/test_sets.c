@@ -163,30 +163,6 @@ TEST(any_kinds_mix)
     end(qsbr);
 }
 
-TEST(bad_sets_are_refused)
-{
-    struct prudence_domain *many[PRUDENCE_DOMAIN_SET_MAX + 1], *one;
-
-    for (unsigned i = 0; i <= PRUDENCE_DOMAIN_SET_MAX; i++)
-        many[i] = make(PRUDENCE_DOMAIN_MANUAL);
-    errno = 0;
-    assert_null(prudence_domain_create_set("many", many, PRUDENCE_DOMAIN_SET_MAX + 1));
-    assert_int_equal(errno, EINVAL);
-    assert_null(prudence_domain_create_set("none", many, 0));
-    assert_null(prudence_domain_create_set("", many, 1));
-    assert_null(prudence_domain_create_set(NULL, many, 1));
-    assert_null(prudence_domain_create_set("no list", NULL, 1));
-    one = many[1];
-    many[1] = NULL;
-    assert_null(prudence_domain_create_set("a NULL", many, 2));
-    many[1] = one;
-    one = prudence_domain_create_set("full", many, PRUDENCE_DOMAIN_SET_MAX);
-    assert_non_null(one);
-    end(one);
-    for (unsigned i = 0; i <= PRUDENCE_DOMAIN_SET_MAX; i++)
-        end(many[i]);
-}
-
 TEST(a_set_cannot_be_read)
 {
     struct prudence_domain *set = set_of(prudence_default_domain(), NULL);

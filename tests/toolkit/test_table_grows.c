@@ -10,10 +10,10 @@
 
 #include "gp/user/domain.h"
 #include "gp/user/readers.h"
-#include "gp/user/slots.h"
 #include "gp/user/thread_memory.h"
 #include "support/actor.h"
 #include "support/gp_reader.h"
+#include "support/reader_memory.h"
 #include "support/suite.h"
 #include "support/threads.h"
 
@@ -43,14 +43,6 @@ static void *has_a_record_too(void *unused)
 {
     prudence_epoch_record(many[0]);
     return reads_in_some(NULL);
-}
-
-static uint64_t metadata(void)
-{
-    struct os_pages_stats stats;
-
-    os_pages_stats(&stats);
-    return stats.metadata;
 }
 
 /* Returns the metadata after some threads have run, and are gone. */
@@ -84,16 +76,6 @@ static int leaves(void *domain)
 {
     prudence_domain_read_unlock(domain);
     return 0;
-}
-
-static unsigned slots_of(const struct prudence_domain *domain)
-{
-    const struct reader_chunk *chunk;
-    const struct reader_slot *slot;
-    unsigned count = 0;
-
-    for_each_slot(chunk, slot, domain) count++;
-    return count;
 }
 
 static void enter_and_leave(unsigned i)
@@ -135,13 +117,13 @@ TEST_FIRST(a_thread_gives_its_slots_back_and_no_others)
     actor_start(&stays);
     in_thread(enters_some, NULL);
     for (unsigned i = 0; i < 6; i++)
-        assert_int_equal(slots_of(many[some[i]]), 0);
+        assert_int_equal(slots_in_use(many[some[i]]), 0);
     in_thread(outlives_domains, &stays);
     for (unsigned i = 0; i < 6; i++)
-        assert_int_equal(slots_of(many[some[i]]), i == 1);
+        assert_int_equal(slots_in_use(many[some[i]]), i == 1);
     does(&stays, leaves, many[some[1]]);
     actor_end(&stays);
-    assert_int_equal(slots_of(many[some[1]]), 0);
+    assert_int_equal(slots_in_use(many[some[1]]), 0);
 }
 
 static int set_up(void **state)

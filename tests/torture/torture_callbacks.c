@@ -108,12 +108,10 @@ static void *writer(void *argument)
     uint64_t *done = &done_of[(uintptr_t)argument];
 
     for (unsigned i = 0; !torture_stopped(); i++) {
-        /* Counts the default domain only, because a barrier is for one domain. */
         unsigned which = torture_below(&random, 2);
-        bool counted = which == 0;
         static uint64_t others;
-        struct object *fresh =
-            make(which, counted ? 0 : torture_below(&random, 3), counted ? done : &others);
+        struct object *fresh = make(which, which ? torture_below(&random, 3) : 0, &others);
+        /* The barrier is for one domain, the default one; other threads retire `fresh`. */
         struct object *never_seen = make(0, 0, done);
         struct object *old = __atomic_exchange_n(&pointers[which][torture_below(&random, POINTERS)],
                                                  fresh, __ATOMIC_ACQ_REL);

@@ -150,6 +150,13 @@ static void *parker(void *unused)
     return unused;
 }
 
+/* Waits until the mode was switched often, but no longer than torture_wait_for() does. */
+static void wait_for_switches(void)
+{
+    for (unsigned i = 0; i < 6000 && load_relaxed(&prudence_default.mode_switches) <= 10; i++)
+        torture_sleep_us(10000);
+}
+
 static void check_end(void)
 {
     struct prudence_cache_stats stats;
@@ -186,10 +193,14 @@ static int torture(const char *variant, double seconds)
     torture_sleep_us((unsigned)(seconds * 1e6));
     if (os_membarrier_available())
         torture_wait_for(&prudence_default.parked_ever);
+    if (switching && os_membarrier_available())
+        wait_for_switches();
     torture_join();
     check_end();
     if (os_membarrier_available() && !prudence_default.parked_ever)
         torture_violation("nobody was ever parked");
+    if (switching && os_membarrier_available())
+        TORTURE_CHECK(prudence_default.mode_switches > 10);
     TORTURE_SAY({"reads", reads}, {"updates", updates}, {"waits", waits},
                 {"recognized", recognized}, {"parked", prudence_default.parked_ever});
     words_say_ages();

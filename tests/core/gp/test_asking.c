@@ -254,7 +254,9 @@ int main(void)
         ENTRY(not_more_than_a_few),
     };
 
-    if (!os_membarrier_available())
-        return 0; /* readers always fence */
+    if (!os_membarrier_available()) {
+        print_message("skipped: the system has no membarrier, so readers always fence\n");
+        return 77;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

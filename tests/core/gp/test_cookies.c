@@ -3,15 +3,12 @@
  * which. */
 #define _GNU_SOURCE
 
-#include <semaphore.h>
-
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
-#include "support/threads.h"
 #include "support/stats.h"
 
 TEST(polling_ends_what_was_started)
@@ -128,41 +125,12 @@ TEST(synchronize_ends_while_others_keep_reading)
 
 #define SHARERS 16
 
-static pthread_barrier_t together;
-
-static void *synchronize_together(void *unused)
-{
-    pthread_barrier_wait(&together);
-    prudence_synchronize();
-    return unused;
-}
-
 static uint64_t grace_periods(void)
 {
     return stats_now().grace_periods;
 }
 
-/* All ask while a reader stays, so the next two grace periods can serve all of them. */
-TEST(many_threads_share_a_grace_period)
-{
-    struct held_reader reader = {.domain = NULL};
-    pthread_t threads[SHARERS];
-    uint64_t before;
-
-    held_reader_start(&reader);
-    before = grace_periods();
-    pthread_barrier_init(&together, NULL, SHARERS);
-    threads_start(threads, SHARERS, synchronize_together);
-    pause_ms(50);
-    assert_int_equal(grace_periods(), before);
-    held_reader_end(&reader);
-    threads_join(threads, SHARERS);
-    /* threads that came one after the other */
-    assert_in_range(grace_periods() - before, 1, SHARERS);
-    pthread_barrier_destroy(&together);
-}
-
-/* The same without chance: cookies taken before the start share a grace period. */
+/* Cookies taken before the start share a grace period. */
 TEST(requests_for_one_cookie_start_one_grace_period)
 {
     prudence_gp_t cookies[SHARERS];

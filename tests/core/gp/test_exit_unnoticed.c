@@ -20,6 +20,7 @@
 #include "gp/user/thread_memory.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/reader_memory.h"
 #include "support/suite.h"
 
 #define LONG_NS UINT64_C(1000000000) /* held up for long enough to be checked */
@@ -36,16 +37,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     return prudence_domain_destroy(domain);
-}
-
-static unsigned slots_in_use(void)
-{
-    struct reader_chunk *chunk;
-    struct reader_slot *slot;
-    unsigned count = 0;
-
-    for_each_slot(chunk, slot, domain) count++;
-    return count;
 }
 
 static int32_t last_reader; /* id of the thread; 0: none since the last run */
@@ -72,27 +63,19 @@ static void *only_read(void *unused)
     return NULL;
 }
 
-static uint64_t metadata(void)
-{
-    struct os_pages_stats stats;
-
-    os_pages_stats(&stats);
-    return stats.metadata;
-}
-
 TEST(they_leave_nothing_behind, set_up, tear_down)
 {
     struct prudence_domain_stats stats;
     uint64_t before;
 
     run(only_read, NULL);
-    assert_int_equal(slots_in_use(), 1); /* no driver has checked */
+    assert_int_equal(slots_in_use(domain), 1); /* no driver has checked */
     prudence_domain_stats(domain, &stats);
     assert_int_equal(stats.readers, 0);
-    assert_int_equal(slots_in_use(), 0);
+    assert_int_equal(slots_in_use(domain), 0);
     for (unsigned i = 0; i < 300; i++)
         run(only_read, NULL);
-    assert_true(slots_in_use() <= SLOTS_IN_CHUNK);
+    assert_true(slots_in_use(domain) <= SLOTS_IN_CHUNK);
     thread_memory_reap();
     before = metadata();
     for (unsigned i = 0; i < 300; i++)

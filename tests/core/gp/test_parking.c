@@ -333,7 +333,7 @@ int main(void)
 {
     if (!os_membarrier_available()) {
         print_message("skipped: the system has no membarrier, so no thread is parked\n");
-        return 0;
+        return 77;
     }
     return suite_run(NULL, NULL);
 }

@@ -131,17 +131,19 @@ TEST(synchronizers_share)
     struct prudence_domain *domain = prudence_domain_create("shared", PRUDENCE_DOMAIN_MEMB, NULL);
     struct held_reader reader = {.domain = domain};
     pthread_t callers[CALLERS];
-    uint64_t before;
+    uint64_t before, completed;
 
     sem_init(&ready, 0, 0);
     held_reader_start(&reader);
     before = load_relaxed(&domain->shared.sequence);
+    completed = load_relaxed(&domain->progress.completed);
     for (unsigned i = 0; i < CALLERS; i++)
         pthread_create(&callers[i], NULL, synchronize, domain);
     for (unsigned i = 0; i < CALLERS; i++)
         while (sem_wait(&ready))
             ;
     pause_ms(50);
+    assert_int_equal(load_relaxed(&domain->progress.completed), completed);
     held_reader_end(&reader);
     threads_join(callers, CALLERS);
     assert_in_range((load_relaxed(&domain->shared.sequence) - before) / GP_STEP, 1, 3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fenced and fence-free readers: chosen by option or by measured rates, and switched under load.
+ * Fenced and fence-free readers: chosen by option or by measured rates.
  *
  * ctest: not-with thread (ThreadSanitizer changes the rates that the choice of mode follows)
  * ctest: alone (measures the chosen mode at rates of readers)
@@ -13,11 +13,9 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
-#include "gp/user/mode.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
-#include "support/threads.h"
 #include "support/stats.h"
 
 /* --- roles, each in a separate process --- */
@@ -117,81 +115,6 @@ TEST(a_bad_mode_is_reported_by_name_and_value)
     child_again("churn", "reader_mode=quick", &result);
     assert_true(child_said(&result, "reader_mode"));
     assert_true(child_said(&result, "quick"));
-}
-
-/* --- switching under load, in this process --- */
-
-static struct prudence_cache *cache;
-static uint64_t *shared;
-static bool stop;
-static uint64_t wrong;
-
-static void *keep_reading(void *unused)
-{
-    while (!load_relaxed(&stop)) {
-        uint64_t *object;
-
-        prudence_read_lock();
-        object = prudence_dereference(shared);
-        for (unsigned i = 1; i < 8; i++)
-            if (load_relaxed(&object[i]) != load_relaxed(&object[0]))
-                add_relaxed(&wrong, 1);
-        prudence_read_unlock();
-    }
-    return unused;
-}
-
-static void *keep_switching(void *unused)
-{
-    for (unsigned i = 0; !load_relaxed(&stop); i++) {
-        __atomic_store_n(&gp_reader_mode, i % 2 ? READER_MODE_FREE : READER_MODE_FENCED,
-                         __ATOMIC_RELAXED);
-        store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
-        pause_ms(1);
-    }
-    return unused;
-}
-
-static void replace(uint64_t i)
-{
-    uint64_t *object = prudence_cache_alloc(cache), *old = shared;
-
-    for (unsigned word = 0; word < 8; word++)
-        store_relaxed(&object[word], i);
-    prudence_assign_pointer(shared, object);
-    prudence_cache_free_deferred(cache, old);
-    if (i % 64 == 0)
-        prudence_synchronize();
-}
-
-TEST(modes_switch_under_load)
-{
-    pthread_t readers[4], switcher;
-    unsigned long long end = now_ns() + 500000000;
-    uint64_t version = 0;
-
-#if defined(__SANITIZE_THREAD__)
-    skip(); /* fence-free readers are ordered by membarrier, which ThreadSanitizer does not see */
-#endif
-    if (!os_membarrier_available())
-        skip();
-    cache = prudence_cache_create("switching", 64, NULL);
-    shared = prudence_cache_alloc(cache);
-    for (unsigned word = 0; word < 8; word++)
-        shared[word] = 0;
-    threads_start(readers, 4, keep_reading);
-    pthread_create(&switcher, NULL, keep_switching, NULL);
-    do
-        for (unsigned n = 0; n < 1000; n++)
-            replace(++version);
-    while (now_ns() < end || stats_now().mode_switches <= 10);
-    store_relaxed(&stop, true);
-    threads_join(readers, 4);
-    pthread_join(switcher, NULL);
-    print_message("%llu switches\n", (unsigned long long)stats_now().mode_switches);
-    assert_int_equal(wrong, 0);
-    prudence_cache_free_deferred(cache, shared);
-    assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
 int main(int argc, char **argv)

@@ -18,6 +18,7 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
+#include "support/step.h"
 #include "support/suite.h"
 
 #define SPAN_NS 700000000 /* at least, until enough signals came */
@@ -77,18 +78,13 @@ TEST(handlers_read_between_any_two_instructions)
     assert_int_equal(broken, 0);
 }
 
-/* The same, instruction by instruction: the trap flag stops after each one. */
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+/* The same, instruction by instruction (support/step.h). */
+#if STEP_POSSIBLE
 
 static uint64_t steps;
-static bool in_handler;
 
-static void trap(int number, siginfo_t *info, void *context)
+static void visit(const greg_t *registers)
 {
-    (void)number, (void)info, (void)context;
-    if (in_handler)
-        return;
-    in_handler = true;
     steps++;
     handler(0);
     /* While the thread's own word shows it inside, grace periods must see it. */
@@ -98,31 +94,23 @@ static void trap(int number, siginfo_t *info, void *context)
         if (prudence_gp_poll_state(cookie))
             broken++;
     }
-    in_handler = false;
 }
 
-static __attribute__((noinline)) void stepped_sections(void)
+static void nested_sections(void *unused)
 {
-    __asm__ __volatile__("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
     prudence_read_lock();
     prudence_read_lock();
     prudence_domain_read_lock(domain);
     prudence_domain_read_unlock(domain);
     prudence_read_unlock();
     prudence_read_unlock();
-    __asm__ __volatile__("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
 }
 
 TEST(handlers_read_after_every_instruction)
 {
-    struct sigaction action = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO};
-    struct sigaction saved;
-
     prudence_read_lock();
     prudence_read_unlock();
-    sigaction(SIGTRAP, &action, &saved);
-    stepped_sections();
-    sigaction(SIGTRAP, &saved, NULL);
+    step_through(nested_sections, NULL, visit);
     print_message("%llu instructions stepped\n", (unsigned long long)steps);
     assert_true(steps > 20);
     assert_int_equal(broken, 0);

@@ -18,11 +18,11 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
-#include "gp/user/slots.h"
 #include "gp/user/thread_memory.h"
 #include "support/before_constructors.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/reader_memory.h"
 #include "support/suite.h"
 #include "support/threads.h"
 
@@ -35,6 +35,7 @@ static pthread_key_t keys[KEYS];
 static struct {
     struct prudence_domain *domain; /* NULL: the default one */
     unsigned key, enter, leave;     /* rounds: 0 is the thread's body; above the last: never */
+    bool reads_before;              /* a whole section, in the thread's body */
 } plan;
 
 static __thread unsigned rounds;
@@ -133,6 +134,8 @@ static void in_destructor(void *key)
 static void *body(void *unused)
 {
     last = gettid();
+    if (plan.reads_before)
+        read_once_more();
     step();
     pthread_setspecific(keys[plan.key], &keys[plan.key]);
     return unused;
@@ -165,6 +168,20 @@ static void run(void *(*run_body)(void *))
     in_thread(run_body, NULL);
 }
 
+/* Waits for the plan's readers. No wait ends by itself in a manual domain, so there it is for the
+ * last thread. */
+static int wait_for_readers(void)
+{
+    if (!plan.domain)
+        prudence_synchronize();
+    else if (plan.domain->kind != PRUDENCE_DOMAIN_MANUAL)
+        return prudence_domain_synchronize(plan.domain);
+    else
+        while (os_thread_exists(last))
+            pause_ms(1);
+    return 0;
+}
+
 /* Tests every way to enter in one round and leave in the same or a later one. */
 static int leaves_in_a_destructor(void *unused)
 {
@@ -180,14 +197,14 @@ static int leaves_in_a_destructor(void *unused)
             }
     while (readers_now() > 0) /* a thread ends a little after the join */
         pause_ms(1);
-    if (plan.domain && prudence_domain_synchronize(plan.domain))
+    if (wait_for_readers())
         return 2;
     prudence_synchronize();
     return 42;
 }
 
 static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_QSBR,
-                                                  PRUDENCE_DOMAIN_SRCU};
+                                                  PRUDENCE_DOMAIN_SRCU, PRUDENCE_DOMAIN_MANUAL};
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 /* Runs `test` in each kind of domain; `kind` KINDS is the default domain. */
@@ -202,8 +219,10 @@ static void in_each_domain(int (*test)(void *), const char *said)
         child_run(test, NULL, &result);
         if (!child_exited_with(&result, 42) || (silent && *result.output))
             fail_msg("domain %u: status %#x, '%s'", kind, (unsigned)result.status, result.output);
-        if (!silent)
+        if (!silent) {
             assert_int_equal(child_count(&result, said), 1);
+            assert_true(child_said(&result, plan.domain ? "'ending'" : "'default'"));
+        }
         if (plan.domain)
             assert_int_equal(prudence_domain_destroy(plan.domain), 0);
         plan.domain = NULL;
@@ -223,19 +242,20 @@ static int ends_inside(void *unused)
     run(body);
     if (wrong)
         return 1;
-    if (plan.domain)
-        return prudence_domain_synchronize(plan.domain) || prudence_domain_destroy(plan.domain)
-                   ? 2
-                   : 42;
-    prudence_synchronize();
-    return 42;
+    if (wait_for_readers() || (plan.domain && prudence_domain_destroy(plan.domain)))
+        return 2;
+    return plan.domain || readers_now() == 0 ? 42 : 3;
 }
 
 TEST(a_thread_that_ends_inside_is_reported)
 {
-    for (plan.key = EARLY; plan.key < KEYS; plan.key++)
-        for (plan.enter = 0; plan.enter <= ROUNDS; plan.enter++)
-            in_each_domain(ends_inside, "exits inside a read-side critical section");
+    for (unsigned i = 0; i < 2; i++) {
+        plan.reads_before = i;
+        for (plan.key = EARLY; plan.key < KEYS; plan.key++)
+            for (plan.enter = 0; plan.enter <= ROUNDS; plan.enter++)
+                in_each_domain(ends_inside, "exits inside a read-side critical section");
+    }
+    plan.reads_before = false;
 }
 
 /* No driver waits for a grace period, so none sees the section. */
@@ -282,24 +302,6 @@ TEST(many_that_end_online_are_found_at_once)
 
 /* ----------------------------------------------------------------------------- nothing remains */
 
-static uint64_t metadata(void)
-{
-    struct os_pages_stats stats;
-
-    os_pages_stats(&stats);
-    return stats.metadata;
-}
-
-static unsigned slots_in_use(void)
-{
-    struct reader_chunk *chunk;
-    struct reader_slot *slot;
-    unsigned count = 0;
-
-    for_each_slot(chunk, slot, plan.domain) count++;
-    return count;
-}
-
 /* No driver has to check, if the library's own destructor comes after the program's last use. */
 TEST(slots_are_given_back)
 {
@@ -308,7 +310,7 @@ TEST(slots_are_given_back)
     for (plan.key = EARLY; plan.key < KEYS; plan.key++)
         for (plan.leave = 0; plan.leave + (plan.key == LATE) <= ROUNDS; plan.leave++) {
             run(body);
-            assert_int_equal(slots_in_use(), 0);
+            assert_int_equal(slots_in_use(plan.domain), 0);
         }
     assert_int_equal(prudence_domain_destroy(plan.domain), 0);
     plan.domain = NULL;
@@ -336,6 +338,7 @@ TEST(nothing_is_left_of_threads_that_leave_late)
     thread_memory_reap();
     assert_int_equal(metadata(), before);
     assert_null(plan.domain->chunks->next);
+    assert_null(prudence_default.chunks->next);
     while (prudence_domain_destroy(plan.domain))
         pause_ms(1);
     plan.domain = NULL;

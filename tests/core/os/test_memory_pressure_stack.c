@@ -111,6 +111,7 @@ TEST(of_a_group_that_is_short)
         write_file(files[i][0], files[i][1]);
     posix_pressure_inject(slashed, "/proc/pressure/memory");
     expect_little();
+    assert_true(os_memory_is_short());
 }
 
 static void *allocate_and_empty(void *failed)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/pages.h"
+#include "support/random.h"
 
 #define DECAY  UINT64_C(100000000)
 #define RETAIN MIB
@@ -275,23 +276,22 @@ static void place_free(unsigned at)
     places[at].at = NULL;
 }
 
-static unsigned random_below(unsigned bound)
+static unsigned below(unsigned bound)
 {
     static uint64_t random = 1;
 
-    random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(random >> 33) % bound;
+    return random_below(&random, bound);
 }
 
 /* Replaces a random block. Returns how many bytes of the new one must be faulted in. */
 static uint64_t replace_any(size_t bytes)
 {
-    unsigned at = random_below(PLACES);
+    unsigned at = below(PLACES);
     uint64_t before;
 
     place_free(at);
     while (alive + bytes > ALIVE)
-        place_free(random_below(PLACES));
+        place_free(below(PLACES));
     before = pages().used + pages().retained;
     places[at].at = os_pages_alloc(bytes, os_page_size, 0, NULL);
     places[at].bytes = bytes;
@@ -304,7 +304,7 @@ TEST(what_was_regretted_is_kept, begin)
     uint64_t faulted = 0, taken = 0;
 
     for (unsigned i = 0; i < 4000; i++) {
-        size_t bytes = (OS_PAGE_SIZE << random_below(12)) / 4 * (4 + random_below(4));
+        size_t bytes = (OS_PAGE_SIZE << below(12)) / 4 * (4 + below(4));
         uint64_t clean = replace_any(round_up(bytes, os_page_size));
 
         taken += bytes;

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 
 #include "pages/page_source.h"
+#include "support/process_memory.h"
+#include "support/random.h"
 #include "support/slab_test.h"
 
 #define MIB    ((size_t)1 << 20)
@@ -21,25 +23,11 @@ static uint64_t our_clock(void)
     return now;
 }
 
-static unsigned mappings(void)
-{
-    FILE *maps = fopen("/proc/self/maps", "r");
-    unsigned lines = 0;
-    int c;
-
-    assert_non_null(maps);
-    while ((c = getc(maps)) != EOF)
-        lines += c == '\n';
-    fclose(maps);
-    return lines;
-}
-
 static uint64_t random_state = 1;
 
 static size_t below(size_t bound)
 {
-    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (size_t)((random_state >> 33) % bound);
+    return random_below(&random_state, bound);
 }
 
 static size_t random_size(void)

@@ -15,6 +15,7 @@
 #include "support/owned_pages.h"
 
 #include "support/gp_child.h"
+#include "support/process_memory.h"
 
 static char *resize(char *block, size_t bytes, size_t wanted)
 {
@@ -133,17 +134,6 @@ static bool refuse_mremap(void)
 
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
-}
-
-static size_t address_space(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    size_t count = 0;
-
-    if (!file || fscanf(file, "%zu", &count) != 1)
-        abort();
-    fclose(file);
-    return count * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static int grow_in_vain(void *unused)

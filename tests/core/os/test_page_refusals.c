@@ -7,25 +7,14 @@
  */
 #include <limits.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "support/pages.h"
+#include "support/process_memory.h"
 #include "support/stats.h"
 
 #define GIB ((size_t)1 << 30)
 
 static struct rlimit before;
-
-static size_t address_space(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long count = 0;
-
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%lu", &count), 1);
-    fclose(file);
-    return count * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 /* Leaves the process address space for one more GiB. */
 static int little_address_space(void **state)

@@ -7,6 +7,7 @@
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/pages.h"
+#include "support/random.h"
 
 #define PAGE  os_page_size
 #define PAGES (unsigned)(REGION_SIZE / PAGE)
@@ -192,8 +193,7 @@ TEST(a_random_walk, begin_with_everything_kept)
         unsigned i;
         bool zeroed;
 
-        random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
-        i = (unsigned)(random >> 33) % BLOCKS;
+        i = random_below(&random, BLOCKS);
         now += random >> 44; /* a million ns, so windows begin on the way */
         if (step % 500 == 0 && blocks[i].run)
             assert_first_is_a_bound(region_at(blocks[i].run));

@@ -7,9 +7,9 @@
  * ctest: not-with thread (one thread)
  */
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "support/pages.h"
+#include "support/process_memory.h"
 
 #define PAGE os_page_size
 
@@ -93,17 +93,6 @@ TEST(alignments, begin)
 
 #if !defined(__SANITIZE_THREAD__) &&                                                               \
     !defined(__SANITIZE_ADDRESS__) /* theirs is taken from the same */
-static size_t address_space(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long count = 0;
-
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%lu", &count), 1);
-    fclose(file);
-    return count * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 TEST(where_a_region_is_refused_a_smaller_one_does, begin)
 {
     struct rlimit before, limit;

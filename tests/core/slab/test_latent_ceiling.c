@@ -14,6 +14,7 @@
 #include "support/gp_reader.h"
 #include "support/gp_reader_told.h"
 #include "support/slab_test.h"
+#include "support/stats.h"
 
 #define MIB     ((uint64_t)1 << 20)
 #define OBJECT  4096
@@ -27,14 +28,6 @@ static uint64_t stride; /* bytes of an object in the account */
 static void *objects[MOST + MORE];
 static struct prudence_cache *cache;
 static struct held_reader reader;
-
-static struct prudence_stats totals(void)
-{
-    struct prudence_stats stats;
-
-    assert_int_equal(prudence_stats(&stats), 0);
-    return stats;
-}
 
 static void set(const char *name, uint64_t bytes, int error)
 {
@@ -82,11 +75,11 @@ static unsigned defer_up_to(uint64_t bytes)
  * bytes that were latent before. */
 static uint64_t defer_until_expiry(unsigned *next)
 {
-    uint64_t before = totals().throttle_expiries, most = latent();
+    uint64_t before = stats_now().throttle_expiries, most = latent();
 
     while (*next < MOST + MORE) {
         prudence_cache_free_deferred(cache, objects[(*next)++]);
-        if (totals().throttle_expiries > before)
+        if (stats_now().throttle_expiries > before)
             return most;
         most = max_size(most, latent());
     }
@@ -162,31 +155,31 @@ TEST(by_default_a_part_of_what_the_process_may_use)
 {
     make_machine();
     posix_pressure_inject_root(root);
-    assert_int_equal(totals().latent_limit, 32 * MIB);
-    assert_int_equal(totals().latent_ceiling, 64 * MIB);
-    assert_int_equal(totals().latent_limit_in_force, 32 * MIB);
+    assert_int_equal(stats_now().latent_limit, 32 * MIB);
+    assert_int_equal(stats_now().latent_ceiling, 64 * MIB);
+    assert_int_equal(stats_now().latent_limit_in_force, 32 * MIB);
     posix_pressure_inject_root("");
     remove_machine();
     set("latent_limit", 8 * MIB, 0);
-    assert_int_equal(totals().latent_ceiling, 8 * MIB);
+    assert_int_equal(stats_now().latent_ceiling, 8 * MIB);
     set("latent_limit", 0, 0);
-    assert_int_equal(totals().latent_ceiling, 0);
+    assert_int_equal(stats_now().latent_ceiling, 0);
 }
 
 /* -------------------------------------------------------------------------------- rise and fall */
 
 TEST(rises_while_the_reader_lacks_a_cpu)
 {
-    struct prudence_stats before = totals(), after;
+    struct prudence_stats before = stats_now(), after;
 
     say(true, true, 0);
     begin(CEILING);
     for (unsigned i = 0; i < MOST; i++) {
         prudence_cache_free_deferred(cache, objects[i]);
-        assert_true(latent() <= totals().latent_limit_in_force);
-        assert_true(totals().latent_limit_in_force <= CEILING);
+        assert_true(latent() <= stats_now().latent_limit_in_force);
+        assert_true(stats_now().latent_limit_in_force <= CEILING);
     }
-    after = totals();
+    after = stats_now();
     assert_int_equal(after.bytes_latent, CEILING);
     assert_int_equal(after.latent_limit_in_force, CEILING);
     assert_int_equal(after.latent_overruns, before.latent_overruns);
@@ -198,24 +191,24 @@ TEST(rises_while_the_reader_lacks_a_cpu)
 /* Only deferrals that waited without success go beyond the ceiling, and they are counted. */
 TEST(never_past_the_ceiling_but_for_counted_overruns)
 {
-    uint64_t before = totals().latent_overruns;
+    uint64_t before = stats_now().latent_overruns;
     unsigned next;
 
     say(true, true, 0);
     begin(CEILING);
     next = defer_up_to(CEILING - UNIT);
     assert_int_equal(defer_until_expiry(&next), CEILING);
-    assert_true(totals().latent_overruns > before);
+    assert_true(stats_now().latent_overruns > before);
     end(next);
 }
 
 static void returns_after(struct prudence_domain *domain, unsigned grace_periods)
 {
     for (unsigned i = 0; i < grace_periods; i++) {
-        assert_int_equal(totals().latent_limit_in_force, CEILING);
+        assert_int_equal(stats_now().latent_limit_in_force, CEILING);
         prudence_manual_advance(domain);
     }
-    assert_int_equal(totals().latent_limit_in_force, LIMIT);
+    assert_int_equal(stats_now().latent_limit_in_force, LIMIT);
 }
 
 TEST(returns_within_ten_grace_periods)
@@ -241,27 +234,27 @@ TEST(writers_go_on_after_the_crowd)
     held_reader_end(&reader);
     for (unsigned i = 0; i < 10; i++)
         prudence_synchronize();
-    assert_int_equal(totals().latent_limit_in_force, LIMIT);
-    before = totals();
+    assert_int_equal(stats_now().latent_limit_in_force, LIMIT);
+    before = stats_now();
     defer_all(cache, objects + MOST, MORE);
     assert_true(latent() <= LIMIT);
-    assert_int_equal(totals().throttle_expiries, before.throttle_expiries);
-    assert_int_equal(totals().latent_overruns, before.latent_overruns);
+    assert_int_equal(stats_now().throttle_expiries, before.throttle_expiries);
+    assert_int_equal(stats_now().latent_overruns, before.latent_overruns);
     set("latent_limit", 0, 0);
     destroy_empty(cache);
 }
 
 static void holds_at_the_limit(uint64_t ceiling_told)
 {
-    uint64_t before = totals().latent_rises;
+    uint64_t before = stats_now().latent_rises;
     unsigned next;
 
     begin(CEILING);
     next = defer_up_to(LIMIT - UNIT);
     assert_int_equal(defer_until_expiry(&next), LIMIT);
-    assert_int_equal(totals().latent_limit_in_force, LIMIT);
-    assert_int_equal(totals().latent_rises, before);
-    assert_int_equal(totals().latent_ceiling, ceiling_told);
+    assert_int_equal(stats_now().latent_limit_in_force, LIMIT);
+    assert_int_equal(stats_now().latent_rises, before);
+    assert_int_equal(stats_now().latent_ceiling, ceiling_told);
     end(next);
 }
 
@@ -310,12 +303,12 @@ TEST(falls_when_the_reader_in_the_way_blocks)
     say(true, true, 0);
     begin(CEILING);
     next = defer_up_to(LIMIT + UNIT);
-    assert_true(totals().latent_limit_in_force > LIMIT);
-    most = totals().latent_limit_in_force;
+    assert_true(stats_now().latent_limit_in_force > LIMIT);
+    most = stats_now().latent_limit_in_force;
     say(true, false, 0);
     pause_ms(1); /* an answer counts for 0.2 ms */
     assert_int_equal(defer_until_expiry(&next), most);
-    assert_int_equal(totals().latent_limit_in_force, LIMIT);
+    assert_int_equal(stats_now().latent_limit_in_force, LIMIT);
     end(next);
 }
 
@@ -337,7 +330,7 @@ TEST(a_limit_that_the_user_set_is_the_ceiling)
 
     say(true, true, 0);
     begin(LIMIT);
-    assert_int_equal(totals().latent_ceiling, LIMIT);
+    assert_int_equal(stats_now().latent_ceiling, LIMIT);
     next = defer_up_to(LIMIT - UNIT);
     assert_int_equal(defer_until_expiry(&next), LIMIT);
     end(next);
@@ -351,9 +344,9 @@ TEST(a_ceiling_lowered_below_what_is_deferred)
     say(true, true, 0);
     begin(CEILING);
     next = defer_up_to(12 * UNIT);
-    before = totals().latent_limit_in_force;
+    before = stats_now().latent_limit_in_force;
     set("latent_ceiling", 6 * UNIT, 0);
-    assert_int_equal(totals().latent_limit_in_force, 6 * UNIT);
+    assert_int_equal(stats_now().latent_limit_in_force, 6 * UNIT);
     assert_false(limit_fits(stride, true));
     /* Room that this CPU had reserved by then is used without a wait. On a loaded machine the limit
      * had risen further, and there is more of it. */
@@ -377,11 +370,11 @@ TEST(a_ceiling_below_the_limit_is_refused)
     set("latent_ceiling", LIMIT - 1, EINVAL);
     set("latent_ceiling", 0, EINVAL);
     set("latent_limit", CEILING + 1, EINVAL);
-    assert_int_equal(totals().latent_limit, LIMIT);
-    assert_int_equal(totals().latent_ceiling, CEILING);
+    assert_int_equal(stats_now().latent_limit, LIMIT);
+    assert_int_equal(stats_now().latent_ceiling, CEILING);
     set("latent_limit", CEILING, 0);
     set("latent_limit", 0, 0); /* no limit, and so no ceiling */
-    assert_int_equal(totals().latent_limit_in_force, 0);
+    assert_int_equal(stats_now().latent_limit_in_force, 0);
 }
 
 static int start(void **state)

@@ -9,18 +9,11 @@
 #include "slab/reclaim/limit.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
+#include "support/stats.h"
 
 #define COUNT 4000
 
 static void *objects[COUNT];
-
-static struct prudence_stats totals(void)
-{
-    struct prudence_stats stats;
-
-    assert_int_equal(prudence_stats(&stats), 0);
-    return stats;
-}
 
 static uint64_t defer_ms(struct prudence_cache *cache, unsigned first, unsigned count)
 {
@@ -82,12 +75,12 @@ TEST(a_deferral_waits_no_longer_than_wait_max)
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     assert_int_equal(prudence_option_set("wait_max", "20ms"), 0);
     allocate_all(cache, objects, COUNT);
+    before = stats_now();
     defer_all(cache, objects, 512); /* half of the limit */
-    before = totals();
-    assert_int_equal(before.throttle_waits, totals().throttle_waits);
+    assert_int_equal(before.throttle_waits, stats_now().throttle_waits);
     assert_true(defer_ms(cache, 512, 700) >= 20); /* no thread ends a grace period */
-    assert_true(totals().throttle_waits > before.throttle_waits);
-    assert_true(totals().throttle_expiries > before.throttle_expiries);
+    assert_true(stats_now().throttle_waits > before.throttle_waits);
+    assert_true(stats_now().throttle_expiries > before.throttle_expiries);
     assert_int_equal(stats_of(cache).objects_latent, 1212);
     check_books(cache);
     assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
@@ -101,7 +94,7 @@ TEST(garbage_of_other_domains_makes_room)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
     struct prudence_cache *other = fixed_cache(4096, 0, manual_domain());
-    struct prudence_stats before = totals();
+    struct prudence_stats before = stats_now();
     struct held_reader reader = {.domain = NULL};
 
     allocate_all(cache, objects, 1024);
@@ -111,10 +104,10 @@ TEST(garbage_of_other_domains_makes_room)
     held_reader_start(&reader);
     defer_all(cache, objects, 1024);
     held_reader_end(&reader);
-    assert_int_equal(totals().bytes_latent, limit_to(cache, 1024));
+    assert_int_equal(stats_now().bytes_latent, limit_to(cache, 1024));
     defer_all(other, objects + 1024, 16);
-    assert_int_equal(totals().throttle_expiries, before.throttle_expiries);
-    assert_int_equal(totals().latent_overruns, before.latent_overruns);
+    assert_int_equal(stats_now().throttle_expiries, before.throttle_expiries);
+    assert_int_equal(stats_now().latent_overruns, before.latent_overruns);
     destroy_empty(cache);
     destroy_empty(other);
 }
@@ -124,7 +117,7 @@ TEST(another_domain_that_is_stuck_is_waited_for_once)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
     struct prudence_cache *stuck = fixed_cache(4096, 0, manual_domain());
-    struct prudence_stats before = totals();
+    struct prudence_stats before = stats_now();
 
     allocate_all(stuck, objects, 1200);
     allocate_all(cache, objects + 1200, 100);
@@ -133,11 +126,11 @@ TEST(another_domain_that_is_stuck_is_waited_for_once)
     defer_all(stuck, objects, 1200);
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     defer_all(cache, objects + 1200, 100);
-    assert_int_equal(totals().throttle_waits, before.throttle_waits + 1);
-    assert_int_equal(totals().throttle_expiries, before.throttle_expiries + 1);
+    assert_int_equal(stats_now().throttle_waits, before.throttle_waits + 1);
+    assert_int_equal(stats_now().throttle_expiries, before.throttle_expiries + 1);
     prudence_manual_advance(stuck->domain); /* throttling starts again */
     prudence_cache_shrink(stuck);
-    assert_true(totals().bytes_latent <= 4 << 20);
+    assert_true(stats_now().bytes_latent <= 4 << 20);
     destroy_empty(cache);
     destroy_empty(stuck);
 }
@@ -208,7 +201,7 @@ TEST(readers_that_leave_are_waited_for)
         struct held_reader readers[SECTIONS] = {{.domain = NULL}};
         pthread_t turns;
 
-        before = totals();
+        before = stats_now();
         held_reader_start(&readers[0]);
         leave_garbage(cache);
         assert_int_equal(pthread_create(&turns, NULL, read_in_turns, readers), 0);
@@ -217,16 +210,16 @@ TEST(readers_that_leave_are_waited_for)
         prudence_synchronize();
         prudence_trim();
     } while ((uintptr_t)longest >= WAIT_MAX_MS || waited <= WAIT_MAX_MS);
-    assert_int_equal(totals().throttle_waits, before.throttle_waits + 1);
-    assert_int_equal(totals().throttle_expiries, before.throttle_expiries);
-    assert_int_equal(totals().latent_overruns, before.latent_overruns);
+    assert_int_equal(stats_now().throttle_waits, before.throttle_waits + 1);
+    assert_int_equal(stats_now().throttle_expiries, before.throttle_expiries);
+    assert_int_equal(stats_now().latent_overruns, before.latent_overruns);
     destroy_empty(cache);
 }
 
 TEST(never_inside_a_section)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
-    struct prudence_stats before = totals();
+    struct prudence_stats before = stats_now();
 
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     assert_int_equal(prudence_option_set("wait_max", "1s"), 0);
@@ -234,9 +227,9 @@ TEST(never_inside_a_section)
     prudence_read_lock();
     defer_all(cache, objects, COUNT);
     prudence_read_unlock();
-    assert_int_equal(totals().throttle_waits, before.throttle_waits);
+    assert_int_equal(stats_now().throttle_waits, before.throttle_waits);
     assert_true(stats_of(cache).bytes_latent > 4 << 20);
-    assert_true(totals().latent_overruns > before.latent_overruns);
+    assert_true(stats_now().latent_overruns > before.latent_overruns);
     destroy_empty(cache);
 }
 

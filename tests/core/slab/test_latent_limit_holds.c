@@ -10,6 +10,7 @@
 #include "slab/latent_cache.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
+#include "support/random.h"
 #include "support/slab_test.h"
 
 #define CACHES  24
@@ -24,8 +25,7 @@ static uint64_t seed;
 
 static unsigned choose(unsigned below)
 {
-    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((seed >> 33) % below);
+    return random_below(&seed, below);
 }
 
 static uint64_t expiries(void)

@@ -6,12 +6,12 @@
  *
  * ctest: not-with thread (one thread)
  */
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "slab/cache.h"
+#include "support/process_memory.h"
 #include "support/window_test.h"
 
 #define SLABS_MAX 1100
@@ -169,23 +169,19 @@ TEST(slabs_outside)
     assert_null(cache->body->window);
     want_window(cache);
     grow_counted(cache, 2, 4);
-    if (cache->body->window) {
-        assert_false(is_shown(cache, of(0, 0)));
-        assert_false(is_shown(cache, of(2, 0)));
-        expect_agreement(cache, 2);
-        grow_counted(cache, 6, 12); /* two of 18 are fewer than an eighth */
-        assert_true(is_shown(cache, of(2, 0)));
-        for (unsigned i = 6; i < 18; i++)
-            slab_unmake(slabs[i]);
-        assert_false(is_shown(cache, of(2, 0)));
-        for (unsigned i = 0; i < 2; i++)
-            slab_unmake(slabs[i]);
-        assert_true(is_shown(cache, of(2, 0))); /* those outside have gone */
-        expect_agreement(cache, 2);
-    } else {
-        for (unsigned i = 0; i < 2; i++)
-            slab_unmake(slabs[i]);
-    }
+    assert_non_null(cache->body->window);
+    assert_false(is_shown(cache, of(0, 0)));
+    assert_false(is_shown(cache, of(2, 0)));
+    expect_agreement(cache, 2);
+    grow_counted(cache, 6, 12); /* two of 18 are fewer than an eighth */
+    assert_true(is_shown(cache, of(2, 0)));
+    for (unsigned i = 6; i < 18; i++)
+        slab_unmake(slabs[i]);
+    assert_false(is_shown(cache, of(2, 0)));
+    for (unsigned i = 0; i < 2; i++)
+        slab_unmake(slabs[i]);
+    assert_true(is_shown(cache, of(2, 0))); /* those outside have gone */
+    expect_agreement(cache, 2);
     for (unsigned i = 2; i < 6; i++)
         slab_unmake(slabs[i]);
     end(cache);
@@ -266,18 +262,6 @@ TEST(limited_addresses)
     assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
     expect_no_window();
     setrlimit(RLIMIT_AS, &before);
-}
-
-/* Returns the process's address space, VmSize. */
-static size_t address_space(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long pages = 0;
-
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%lu", &pages), 1);
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 /* A destroyed cache gives its addresses back. */

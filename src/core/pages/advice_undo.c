@@ -8,6 +8,12 @@
  * A fork's child finds the owed pages as they were, and repeats the work, except for a huge mapping
  * that another thread had in hand, which is lost there. A window that ends in that time stays until
  * the run in hand is back, as with purge.c.
+ *
+ * Pages that had MADV_DONTFORK when the process was forked are not there in the child, and anything
+ * may be mapped in their place, by the program, too. So they are lost: no longer owed and never
+ * free. Fork's handler in the child looks for them, because nothing can have been mapped since. The
+ * call that undoes the advice finds those of a fork that took nothing, and of what the forking
+ * thread had in hand.
  */
 #include "pages/page_source.h"
 #include "pages/pages.h"
@@ -33,8 +39,10 @@ static bool owed_find(struct region *region, unsigned start, struct leaving_run 
     return run->start < REGION_PAGES;
 }
 
-/* Puts the owed pages from `start` up to `end` back into circulation. */
-static void owed_put(struct region *region, unsigned start, unsigned end)
+/* What to do with the owed pages from `start` up to `end`. */
+typedef void owed_act(struct region *region, unsigned start, unsigned end);
+
+static void owed_no_longer(struct region *region, unsigned start, unsigned end)
 {
     struct advice *advice = region->advice;
 
@@ -43,42 +51,72 @@ static void owed_put(struct region *region, unsigned start, unsigned end)
     advice->owed_pages -= end - start;
     if (!advice->owed_pages)
         list_remove(&advice->link);
+}
+
+/* Puts the pages back into circulation. */
+static void owed_put(struct region *region, unsigned start, unsigned end)
+{
+    owed_no_longer(region, start, end);
     run_put(region, region->base + start * OS_PAGE_SIZE, (end - start) * OS_PAGE_SIZE);
 }
 
-/* Puts the pages of an owed run back, except those in hand. The run may have grown since these were
+/* Loses the pages: they stay used, and count as nothing. A window that only waited for them stays
+ * as well. */
+static void owed_lose(struct region *region, unsigned start, unsigned end)
+{
+    owed_no_longer(region, start, end);
+    working_set_freed(RUNS, (end - start) * OS_PAGE_SIZE);
+    working_set_purged(RUNS, (end - start) * OS_PAGE_SIZE);
+    region->holed = true;
+    region->ends = false;
+}
+
+static void owed_lose_missing(struct region *region, unsigned start, unsigned end)
+{
+    if (!mapping_is_there(region->base + start * OS_PAGE_SIZE, (end - start) * OS_PAGE_SIZE))
+        owed_lose(region, start, end);
+}
+
+/* Acts on the pages of an owed run, except those in hand. The run may have grown since these were
  * taken. */
-static void put_all_but_hand(const struct leaving_run *run)
+static void all_but_hand(const struct leaving_run *run, owed_act *act)
 {
     unsigned end = run->start + run->pages;
     unsigned hand = undo_in_hand.region == run->region ? undo_in_hand.start : end;
 
     if (hand < run->start || hand >= end) {
-        owed_put(run->region, run->start, end);
+        act(run->region, run->start, end);
         return;
     }
     if (hand > run->start)
-        owed_put(run->region, run->start, hand);
+        act(run->region, run->start, hand);
     if (end > hand + undo_in_hand.pages)
-        owed_put(run->region, hand + undo_in_hand.pages, end);
+        act(run->region, hand + undo_in_hand.pages, end);
 }
 
-void advice_undo_drop(struct region *region)
+static void owed_each(struct region *region, owed_act *act)
 {
     struct leaving_run run;
 
     for (unsigned at = 0; region->advice && owed_find(region, at, &run); at = run.start + run.pages)
-        put_all_but_hand(&run);
+        all_but_hand(&run, act);
 }
 
-/* Puts the run in hand back. Returns a window that only waited for it, removed, or NULL. */
-static struct region *run_back(void)
+void advice_undo_drop(struct region *region)
+{
+    owed_each(region, owed_put);
+}
+
+/* Puts the run in hand back if all of it is `there`. Returns a window that only waited for it,
+ * removed, or NULL. */
+static struct region *run_back(bool there)
 {
     struct region *region = undo_in_hand.region;
+    owed_act *act = there ? owed_put : owed_lose;
 
     undo_in_hand.region = NULL;
     region->leaving--;
-    owed_put(region, undo_in_hand.start, undo_in_hand.start + undo_in_hand.pages);
+    act(region, undo_in_hand.start, undo_in_hand.start + undo_in_hand.pages);
     if (!region->ends || region->leaving)
         return NULL;
     region->ends = false;
@@ -93,16 +131,17 @@ static bool undo_run(void)
     const struct advice *advice = list_first(&advice_owing.runs, struct advice, link);
     unsigned kinds = advice_owing.kinds;
     struct region *ended;
+    bool there;
 
     if (!advice)
         return false;
     owed_find(advice->region, 0, &undo_in_hand);
     undo_in_hand.region->leaving++;
     os_lock_release(&pages_lock);
-    mapping_undo_advice(undo_in_hand.region->base + undo_in_hand.start * OS_PAGE_SIZE,
-                        undo_in_hand.pages * OS_PAGE_SIZE, kinds);
+    there = mapping_undo_advice(undo_in_hand.region->base + undo_in_hand.start * OS_PAGE_SIZE,
+                                undo_in_hand.pages * OS_PAGE_SIZE, kinds);
     os_lock_take(&pages_lock);
-    ended = run_back();
+    ended = run_back(there);
     if (ended) {
         os_lock_release(&pages_lock);
         region_unmake_window(ended);
@@ -111,11 +150,19 @@ static bool undo_run(void)
     return true;
 }
 
+/* Loses a huge mapping of which a part is missing. It is not unmapped. */
+static void huge_lose(struct huge_mapping *huge)
+{
+    working_set_purged(HUGE_MAPPINGS, huge->bytes);
+    os_meta_free(huge, sizeof *huge);
+}
+
 /* Like undo_run(), for a huge mapping. */
 static bool undo_huge(void)
 {
     struct huge_mapping *huge = list_first(&advice_owing.huge, struct huge_mapping, age);
     unsigned kinds = advice_owing.kinds;
+    bool there;
 
     if (!huge)
         return false;
@@ -123,11 +170,14 @@ static bool undo_huge(void)
     os_hands_full();
     working_set_in_hand(huge->bytes, true);
     os_lock_release(&pages_lock);
-    mapping_undo_advice(huge->base, huge->mapped, kinds);
+    there = mapping_undo_advice(huge->base, huge->mapped, kinds);
     os_lock_take(&pages_lock);
     working_set_in_hand(huge->bytes, false);
     huge->advised = false;
-    huge_mapping_put(huge);
+    if (there)
+        huge_mapping_put(huge);
+    else
+        huge_lose(huge);
     os_hands_empty();
     return true;
 }
@@ -150,13 +200,35 @@ void advice_undo_request(void)
         os_later(OS_LATER_ADVICE, undo_owed);
 }
 
-/* A thread that forks inside the undoing goes on with it in the child. */
-void advice_undo_fork_child(void)
+static void lose_all_missing(void)
 {
-    if (worker == advice_undo_me())
-        return;
-    worker = NULL;
-    if (undo_in_hand.region)
-        undo_in_hand.region->leaving--;
-    undo_in_hand.region = NULL;
+    struct list *item, *following;
+
+    list_for_each_safe(item, following, &advice_owing.runs)
+    {
+        owed_each(list_entry(item, struct advice, link)->region, owed_lose_missing);
+    }
+    list_for_each_safe(item, following, &advice_owing.huge)
+    {
+        struct huge_mapping *huge = list_entry(item, struct huge_mapping, age);
+
+        if (mapping_is_there(huge->base, huge->mapped))
+            continue;
+        list_remove(&huge->age);
+        huge_lose(huge);
+    }
+}
+
+/* A thread that forks inside the undoing goes on with it in the child. The lists are sound only if
+ * the fork has taken the lock. */
+void advice_undo_fork_child(bool whole)
+{
+    if (worker != advice_undo_me()) {
+        worker = NULL;
+        if (undo_in_hand.region)
+            undo_in_hand.region->leaving--;
+        undo_in_hand.region = NULL;
+    }
+    if (whole && advice_owing.kinds & MAPPING_DONTFORK)
+        lose_all_missing();
 }

@@ -82,6 +82,7 @@ struct region {
     unsigned node, slot; /* place in the node's arena */
     bool window;         /* runs and free addresses are for one cache */
     bool ends;           /* an unwanted window, unmapped when no run is leaving */
+    bool holed;          /* pages are missing in this child of fork (advice_undo.c); not unmapped */
     unsigned leaving;    /* number of runs on their way to the system */
     unsigned free_pages; /* unused pages, clean or dirty */
     unsigned dirty_pages;
@@ -212,7 +213,7 @@ void advice_free(struct region *region); /* called before the region's structure
 /* --- advice_undo.c; under pages_lock --- */
 void advice_undo_request(void);               /* called when pages may have become owed */
 void advice_undo_drop(struct region *region); /* of a window that ends: it will be unmapped */
-void advice_undo_fork_child(void);
+void advice_undo_fork_child(bool whole);
 
 /* --- working_set.c; all under pages_lock unless noted --- */
 enum page_kind { RUNS, HUGE_MAPPINGS, PAGE_KINDS };

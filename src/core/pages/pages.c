@@ -239,7 +239,7 @@ void pages_fork_child(bool whole)
 {
     if (whole)
         working_set_fork_child();
-    advice_undo_fork_child();
+    advice_undo_fork_child(whole);
     purge_fork_child(whole);
 }
 

@@ -112,7 +112,8 @@ struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
 }
 
 /* Unmakes a window of which nothing is used. If threads are purging some of its pages, the last of
- * them unmaps the window. */
+ * them unmaps the window. If pages are missing, it stays, because other mappings may have their
+ * addresses; no run is taken from it any more, and dirty pages are purged in time. */
 void os_window_unmake(struct os_window *window)
 {
     struct region *region = window->region;
@@ -120,8 +121,8 @@ void os_window_unmake(struct os_window *window)
     os_lock_take(&pages_lock);
     debug_assert(!window->live);
     advice_undo_drop(region);
-    region->ends = region->leaving > 0;
-    if (region->ends)
+    region->ends = region->leaving > 0 && !region->holed;
+    if (region->leaving || region->holed)
         region = NULL;
     else
         region_remove_window(region);

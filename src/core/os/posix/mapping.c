@@ -419,15 +419,31 @@ bool mapping_purge(void *pages, size_t bytes)
     return advise(PROGRAMS, pages, bytes, MADV_DONTNEED);
 }
 
-/* One system call for each kind, because each goes over the mappings in the range. */
-void mapping_undo_advice(void *pages, size_t bytes, unsigned kinds)
+/* Asks by a call that changes nothing in private memory. It is no function of the program, so
+ * fork's handlers may ask, too. */
+bool mapping_is_there(const void *pages, size_t bytes)
 {
-    if (kinds & MAPPING_DONTFORK)
-        advise(PROGRAMS, pages, bytes, MADV_DOFORK);
+    int saved_errno = errno;
+    bool there =
+        system_call(SYS_msync, (long)pages, (long)bytes, MS_ASYNC, 0, 0, 0) == 0 || errno != ENOMEM;
+
+    errno = saved_errno;
+    return there;
+}
+
+/* One system call for each kind, because each goes over the mappings in the range. A refused
+ * MADV_DOFORK alone does not say that pages are missing: Linux before 6 refuses in the same way to
+ * split a mapping when the process has as many as it may have. */
+bool mapping_undo_advice(void *pages, size_t bytes, unsigned kinds)
+{
+    bool there = !(kinds & MAPPING_DONTFORK) || advise(PROGRAMS, pages, bytes, MADV_DOFORK) ||
+                 mapping_is_there(pages, bytes);
+
     if (kinds & MAPPING_DONTDUMP)
         advise(PROGRAMS, pages, bytes, MADV_DODUMP);
     if (kinds & MAPPING_WIPEONFORK)
         advise(PROGRAMS, pages, bytes, MADV_KEEPONFORK);
+    return there;
 }
 
 bool mapping_purge_own(void *pages, size_t bytes)

@@ -44,9 +44,11 @@ bool mapping_move(void *pages, size_t bytes, void *target, size_t room);
 /* Moves the contents of `pages`, which stay mapped, onto a mapping of as many bytes. Sets *lost
  * if the target may be unmapped. */
 bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost);
-/* Undoes advice of the program. If the system refuses, the advice stays. */
+bool mapping_is_there(const void *pages, size_t bytes); /* whether all pages are mapped */
+/* Undoes advice of the program. If the system refuses, the advice stays. Returns false if some
+ * pages are not there, because this process was forked while they had MADV_DONTFORK. */
 enum { MAPPING_DONTFORK = 1, MAPPING_DONTDUMP = 2, MAPPING_WIPEONFORK = 4 };
-void mapping_undo_advice(void *pages, size_t bytes, unsigned kinds);
+bool mapping_undo_advice(void *pages, size_t bytes, unsigned kinds);
 
 /* --- metadata.c: blocks for the allocator's own books (os/os.h) --- */
 void *metadata_map(size_t bytes);

@@ -323,10 +323,15 @@ void preflush_fork_child(void)
         boxes[cpu] &= ~BEING_SERVED;
 }
 
-/* Release: the helper sees all that was done during the pause. */
+/* Keeps the count from falling below 0, because the child of a handler that forked inside a pause
+ * has no pauses (slab_fork_child), and then ends that one. The compare-and-swap is also a release:
+ * the helper sees all that was done during the pause. */
 void preflush_go_on(void)
 {
-    __atomic_fetch_sub(&paused, 1, __ATOMIC_RELEASE);
+    uint32_t pauses = load_relaxed(&paused);
+
+    while (pauses && !compare_exchange(&paused, &pauses, pauses - 1))
+        ;
 }
 
 /* Called when no thread works any more. */

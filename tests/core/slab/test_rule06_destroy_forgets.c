@@ -8,6 +8,7 @@
 #include "posix.h"
 #include "slab/transfer_batch.h"
 #include "slab/preflush.h"
+#include "slab/start.h"
 #include "support/slab_test.h"
 
 #define ROOM 32
@@ -118,6 +119,28 @@ TEST(a_fork_under_way_stops_the_helper)
     assert_int_equal(stats_of(cache).preflushed_objects, 0);
     preflush_work();
     assert_true(stats_of(cache).preflushed_objects > 0);
+    destroy_empty(cache);
+}
+
+static int end_walk_and_preflush(void *cache)
+{
+    slab_fork_let_go();
+    preflush_work();
+    return stats_of(cache).preflushed_objects > 0 ? 42 : 1;
+}
+
+/* A signal handler interrupts a walk over the heap and forks. The walk goes on in the child, and
+ * when it has ended, the helper works there, too. */
+TEST(a_walk_that_a_fork_interrupts_stops_it_no_longer)
+{
+    struct prudence_cache *cache = overfull_cache();
+
+    preflush_enabled = true;
+    preflush_schedule(cache, cpu_here(cache));
+    preflush_enabled = false;
+    slab_fork_hold();
+    assert_child(end_walk_and_preflush, cache);
+    slab_fork_let_go();
     destroy_empty(cache);
 }
 

@@ -10,8 +10,9 @@
  * while.
  *
  * The count of visitors holds the victim (all_caches.c), so the list's lock is held only for the
- * checks, and only tried. A thread on that CPU owns the victim's caches for a batch of objects at a
- * time, so this needs no membarrier.
+ * checks, and only tried. In that time the thread counts as inside the library (os_hands_full),
+ * because a fork that takes everything forgets all visitors in the child. A thread on that CPU owns
+ * the victim's caches for a batch of objects at a time, so this needs no membarrier.
  */
 #include "slab/reclaim/budget_share.h"
 
@@ -121,20 +122,30 @@ static bool halve(struct prudence_cache *cache, struct cpu_cache *cpu)
     return drain_to_size(cache, cpu, (unsigned)max_size(half, budget_least(cache)));
 }
 
-static bool try_to_shrink_one(struct prudence_cache *asker, unsigned cpu)
+/* Returns, held, a cache that is to shrink, or NULL if there is none or the list is in use. */
+static struct prudence_cache *hold_victim(const struct prudence_cache *asker, unsigned cpu)
 {
-    struct cpu_cache *caches = cpu_cache_of(asker, cpu);
     struct prudence_cache *victim;
-    bool shrunk;
 
     if (!os_lock_try(&slab_caches_lock))
-        return false;
-    victim = budget_share_ask(asker, cpu, worth(asker, caches) / WORTH);
+        return NULL;
+    victim = budget_share_ask(asker, cpu, worth(asker, cpu_cache_of(asker, cpu)) / WORTH);
     os_lock_release(&slab_caches_lock);
-    if (!victim)
-        return false;
-    shrunk = halve(victim, cpu_cache_of(victim, cpu));
-    cache_let_go(victim);
+    return victim;
+}
+
+static bool try_to_shrink_one(struct prudence_cache *asker, unsigned cpu)
+{
+    struct prudence_cache *victim;
+    bool shrunk = false;
+
+    os_hands_full();
+    victim = hold_victim(asker, cpu);
+    if (victim) {
+        shrunk = halve(victim, cpu_cache_of(victim, cpu));
+        cache_let_go(victim);
+    }
+    os_hands_empty();
     return shrunk;
 }
 

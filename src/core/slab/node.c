@@ -512,7 +512,8 @@ static bool has_work(const struct slab_node *node)
 
 /* Makes one visit that merges safe slabs and shrinks by free slabs that demand does not want.
  * Returns true if there is more. Skips, without the lock, a node where the last visit found nothing
- * and to which no thread has come since. */
+ * and to which no thread has come since. Keeps no slab of a block, because no other block takes it
+ * over, and nothing makes decay come back for it (node_lists_free_bytes leaves it out). */
 bool node_decay(struct prudence_cache *cache, struct slab_node *node)
 {
     unsigned merged, keep;
@@ -521,7 +522,7 @@ bool node_decay(struct prudence_cache *cache, struct slab_node *node)
     if (load_relaxed(&node->decayed) && !load_relaxed(&node->handover))
         return false;
     merged = node_enter(node);
-    keep = node_lists_decay_keeps(node);
+    keep = cache->percpu ? node_lists_decay_keeps(node) : 0;
     node_lists_note_free(node, cache->body->slab_bytes, 0);
     store_relaxed(&node->decayed, !has_work(node));
     return node_leave(node, keep, ALL_BYTES, &bytes) == NODE_SLABS_A_VISIT ||

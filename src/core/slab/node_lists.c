@@ -155,6 +155,7 @@ unsigned node_lists_decay_keeps(struct slab_node *node)
 
     if (!decay)
         return 0;
+    node_lists_note_used(node); /* slabs of lone objects, for example, come without a note */
     now = os_clock_coarse_ns();
     if (now >= node->window_end || node->window_end - now > decay) {
         node->used_peak_before = node->used_peak;

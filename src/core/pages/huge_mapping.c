@@ -80,6 +80,18 @@ struct huge_mapping *huge_mapping_take_oldest(void)
     return huge ? huge_mapping_unlink(huge) : NULL;
 }
 
+unsigned huge_mapping_count_free(void)
+{
+    const struct list *item;
+    unsigned count = 0;
+
+    list_for_each(item, &by_age)
+    {
+        count++;
+    }
+    return count;
+}
+
 /* -------------------------------------------------------------------------------- which of them */
 
 static bool suits(const struct huge_mapping *huge, size_t alignment, unsigned node)

@@ -182,10 +182,11 @@ void huge_mapping_weld(struct huge_mapping *huge, size_t bytes);
 void huge_mapping_drop(struct huge_mapping *huge, size_t bytes);
 void huge_mapping_give_up(struct huge_mapping *huge);
 
-/* Under pages_lock: frees a used one; takes out the oldest free one; puts one that was taken
- * out back. */
+/* Under pages_lock: frees a used one; takes out the oldest free one; counts the free ones; puts one
+ * that was taken out back. */
 void huge_mapping_free(struct huge_mapping *huge);
 struct huge_mapping *huge_mapping_take_oldest(void);
+unsigned huge_mapping_count_free(void);
 void huge_mapping_put(struct huge_mapping *huge);
 bool huge_mapping_unmake(struct huge_mapping *huge); /* a free one taken out; false if refused */
 
@@ -242,7 +243,7 @@ void working_set_stats(struct os_pages_stats *stats);
 /* --- purge.c; without pages_lock. A thread that holds something purges nothing until later. --- */
 size_t purge(const struct excess *excess);
 size_t purge_everything(void);
-uint64_t purged_ever(void); /* bytes purged since the process began */
+uint64_t purged_ever(void); /* bytes purged or unmapped since the process began */
 void purge_fork_child(bool whole);
 
 /* --- zero.c --- */

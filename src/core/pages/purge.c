@@ -40,7 +40,7 @@ static struct leaving_batch batches[BATCHES];
 static struct excess owed;     /* found by threads that held something; under pages_lock */
 static uint32_t purging;       /* atomic */
 static uint64_t refused_until; /* atomic */
-static uint64_t given_ever;    /* bytes; atomic */
+static uint64_t given_ever;    /* bytes of memory, and of address space without any; atomic */
 
 enum outcome { GONE, CLEAN, REFUSED };
 
@@ -186,18 +186,27 @@ static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_
     os_hands_empty();
 }
 
+/* Release, so a thread that reads the sum (purged_ever) finds the pages in circulation, or the
+ * addresses free. */
+static void count_given(size_t bytes)
+{
+    __atomic_fetch_add(&given_ever, bytes, __ATOMIC_RELEASE);
+}
+
 /* Unmaps the oldest free huge mapping, or purges it if that is refused. Returns false if there is
  * none or the unmapping was refused. */
 static bool purge_huge_mapping(size_t *given)
 {
     struct huge_mapping *huge = huge_mapping_take_out();
-    size_t bytes, gone;
+    size_t bytes, mapped, gone;
 
     if (!huge)
         return false;
     bytes = huge->bytes;
+    mapped = huge->mapped;
     if (huge_mapping_unmake(huge)) {
         huge_mapping_put_back(NULL, bytes, bytes);
+        count_given(mapped - bytes);
         *given += bytes;
         return true;
     }
@@ -216,6 +225,21 @@ static size_t purge_huge_mappings(size_t bytes)
     return given;
 }
 
+/* Unmaps also those without dirty bytes, because the process may lack address space. Mappings that
+ * are freed in that time are skipped, because there may be no end to them. */
+static size_t purge_all_huge_mappings(void)
+{
+    size_t given = 0;
+    unsigned count;
+
+    os_lock_take(&pages_lock);
+    count = huge_mapping_count_free();
+    os_lock_release(&pages_lock);
+    while (count-- && purge_huge_mapping(&given))
+        ;
+    return given;
+}
+
 static bool was_refused(void)
 {
     uint64_t until = load_relaxed(&refused_until);
@@ -223,14 +247,14 @@ static bool was_refused(void)
     return until && posix_clock_coarse_ns() < until;
 }
 
-/* Counts the bytes with release order, so a thread that reads them (purged_ever) finds the pages in
- * circulation. */
-static size_t purge_give_back(const struct excess *excess)
+/* `all`: huge mappings go whatever the excess is. */
+static size_t purge_give_back(const struct excess *excess, bool all)
 {
-    size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);
+    size_t given =
+        all ? purge_all_huge_mappings() : purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);
 
     given += purge_runs(excess->bytes[RUNS]);
-    __atomic_fetch_add(&given_ever, given, __ATOMIC_RELEASE);
+    count_given(given);
     store_relaxed(&refused_until, given ? 0 : posix_clock_coarse_ns() + REFUSED_NS);
     return given;
 }
@@ -270,7 +294,7 @@ size_t purge(const struct excess *excess)
     if (!may_give_back())
         owe(excess);
     else if (!was_refused() && compare_exchange(&purging, &no, 1u)) {
-        given = purge_give_back(excess);
+        given = purge_give_back(excess, false);
         store_release(&purging, 0u);
     }
     return given;
@@ -315,7 +339,7 @@ size_t purge_everything(void)
         owe(&everything);
         return 0;
     }
-    given = purge_give_back(&everything);
+    given = purge_give_back(&everything, true);
     if (!given)
         wait_for_others();
     os_lock_take(&pages_lock);

@@ -90,6 +90,27 @@ TEST(growth_of_a_free_one, little_address_space, as_before)
     expect_no_trace(&then);
 }
 
+/* Shrinks a huge mapping, which keeps the address space, and reuses the start, so the rest is free
+ * without any memory. It makes room for a block for which there are no addresses else. */
+TEST(a_free_one_without_memory_makes_room, little_address_space, as_before)
+{
+    char *block = os_pages_alloc(640 * MIB, OS_PAGE_SIZE, 0, NULL), *other;
+    static char owner;
+
+    assert_non_null(block);
+    assert_true(os_page_owner_set(block, 640 * MIB, &owner));
+    assert_ptr_equal(os_pages_resize(block, 640 * MIB, 330 * MIB, &owner), block);
+    os_page_owner_set(block, 330 * MIB, NULL);
+    os_pages_free(block, 330 * MIB);
+    assert_ptr_equal(os_pages_alloc(330 * MIB, OS_PAGE_SIZE, 0, NULL), block);
+    assert_int_equal(pages().retained, 0);
+    other = os_pages_alloc(550 * MIB, OS_PAGE_SIZE, 0, NULL);
+    assert_non_null(other);
+    os_pages_free(other, 550 * MIB);
+    os_pages_free(block, 330 * MIB);
+    os_pages_trim();
+}
+
 /* Large failed requests are no reason to keep much. */
 TEST(demand_forgets_it, little_address_space, as_before)
 {

@@ -97,7 +97,7 @@ static void hang(const struct route_table *table, const struct place *place, uns
     store_release(edge, route_edge(node, level - from - 1));
 }
 
-/* Puts `fresh` in the place of the node with this number on the path. */
+/* Puts `fresh` in the place of the node with this number on the path; in the index first. */
 static void route_update_put(struct route_table *table, const struct place *place, unsigned number,
                              struct route_node *fresh)
 {
@@ -105,21 +105,21 @@ static void route_update_put(struct route_table *table, const struct place *plac
 
     count_node(table, fresh, 1);
     count_node(table, place->path[number], (uint64_t)-1);
-    if (number == 0) {
-        store_release(&table->root, fresh);
-    } else {
-        if (table->node_front)
-            *route_path(fresh) = *route_path(place->path[number]);
-        hang(table, place, number - 1, fresh, level);
-    }
+    if (number && table->node_front)
+        *route_path(fresh) = *route_path(place->path[number]);
     if (level == route_index_level(table->public.index, place->key))
         route_index_set(table, place->key, route_index_node(fresh));
+    if (number)
+        hang(table, place, number - 1, fresh, level);
+    else
+        store_release(&table->root, fresh);
 }
 
 /*
  * Stores the value of `owner` in all words below `node` that inherit it in the slots of `bit`.
  * `owner` is `bit`, or the longest shorter prefix if `bit` was removed. (ROUTE_ABOVE for both means
- * a prefix above the node.)
+ * a prefix above the node.) A child comes after all that is below it, because the index has its
+ * words there.
  */
 static void hand_down(const struct route_table *table, const struct route_node *node,
                       unsigned level, route_key key, unsigned bit, unsigned owner, uint64_t word)
@@ -140,9 +140,9 @@ static void hand_down(const struct route_table *table, const struct route_node *
             const uint64_t edge = route_child_edge(node, slot);
             struct route_node *child = route_edge_node(edge);
 
-            store_release(&child->words[route_value_at(child, ROUTE_ABOVE)], word);
             hand_down(table, child, level + 1 + route_edge_levels(edge), below, ROUTE_ABOVE,
                       ROUTE_ABOVE, word);
+            store_release(&child->words[route_value_at(child, ROUTE_ABOVE)], word);
         } else if (level < index_level) {
             route_index_fill(index, below, route_bits_before(level + 1), word);
         }
@@ -293,11 +293,11 @@ static void grow_node(struct route_table *table, const struct place *place, stru
                               route_update_make_chain(table, place, level, room,
                                                       route_word(from, route_longest(from, slot)),
                                                       word));
-    route_update_put(table, place, place->depth, fresh);
     if (level == place->level)
         hand_down(table, fresh, level, place->key, place->bit, place->bit, word);
     else if (place->level < route_index_level(table->public.index, place->key))
         route_index_fill(table->public.index, place->key, place->length, word);
+    route_update_put(table, place, place->depth, fresh);
 }
 
 /* --------------------------------------------------------------------------------------- remove */
@@ -348,13 +348,13 @@ static void shrink_node(struct route_table *table, const struct place *place,
         route_node_without_prefix(fresh, from, place->bit);
     else
         route_node_without_child(fresh, from, route_slot(place->key, level));
-    route_update_put(table, place, stays, fresh);
     if (stays == place->depth)
         hand_down(table, fresh, level, place->key, place->bit, heir, word);
     else if (place->level < index_level)
         route_index_fill(table->public.index, place->key, place->length, word);
     else if (level < index_level)
         route_index_set(table, place->key, word);
+    route_update_put(table, place, stays, fresh);
 }
 
 /* Attaches the remaining child to the node above. This comes after hand_down, because addresses
@@ -527,8 +527,8 @@ int prudence_routes_replace(struct prudence_routes *public,
         node = place.path[place.depth];
         route_tell(old, route_word(node, place.bit));
         route_tell_added(table, value);
-        store_release(&node->words[route_value_at(node, place.bit)], value);
         hand_down(table, node, place.level, place.key, place.bit, place.bit, value);
+        store_release(&node->words[route_value_at(node, place.bit)], value);
     }
     os_lock_release(&table->lock);
     return there ? 0 : ENOENT;

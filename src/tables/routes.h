@@ -32,17 +32,26 @@
  *
  * Updates. The bitmaps of a node, and so the places of its words, never change. To add or remove a
  * prefix, an update makes another node and stores its address in the node above, and in the index
- * if the node is of that level. New nodes further below hang on that node. Then the update stores
- * to `above` of nodes and to words of the index that inherited their answer from the prefix. For
- * any one address, exactly one of these stores changes the answer. (If two edges become one,
- * `above` comes first; join_edges says why.) Replacing a value stores to the word of the prefix,
- * and then to the same heirs.
+ * if the node is of that level. New nodes further below hang on that node. The update also stores
+ * to `above` of nodes and to words of the index that inherit their answer from the prefix.
+ * Replacing a value stores to the same heirs and to the word of the prefix. For any one address,
+ * exactly one of the stores to the index and to the nodes from its level on changes the answer.
+ *
+ * Order. Nodes above the level of the index repeat what its words say. Only get and walks read
+ * them, and slow lookups: those that loaded the index, or a word of it, before a wider index or an
+ * area was published. An update stores to these nodes after the words, for any one address: to
+ * `above` of a node when all below has the answer (hand_down), then to the place of the node that
+ * it makes, or to the word of the prefix. For one address, one of the stores to nodes changes the
+ * answer of a slow lookup. When that lookup has the answer after the update, all that begin then
+ * have it, too. Until then it may have the answer before the update. That was right when the lookup
+ * began, because arrays are published under the lock, so before the update.
  *
  * A reader's answer was right at a moment during its lookup. Whatever it loads a word from (index,
  * node) was part of the table when the reader loaded the address, by induction from the first word.
- * If it still is, the word is current. If it was replaced since, no update stores to it any more,
- * so the word is from the moment of the replacement, which was during the lookup. So the last word,
- * the answer, was right at a moment after the moment of the word before.
+ * If it still is, the word is current, or that of a slow lookup from before an update that is under
+ * way. If it was replaced since, no update stores to it any more, so the word is from the moment of
+ * the replacement, which was during the lookup. So the last word, the answer, was right at a moment
+ * after the moment of the word before.
  *
  * Locks. `lock` serializes updates. No thread holds it while allocating memory or deferring a node,
  * because both may wait for readers. An update first finds out how much memory it needs. It takes

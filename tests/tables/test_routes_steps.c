@@ -2,9 +2,9 @@
 /*
  * Routes between any two instructions, beyond what is true of every table (test_steps.c): readers,
  * also slow ones, while a wider index and more slots of shortcuts take the place of others, or
- * after that; and an update inside another, for which it has made room.
+ * after that, while prefixes change; and an update inside another, for which it has made room.
  *
- * ctest: cost 4
+ * ctest: cost 8
  * ctest: needs steps
  */
 #define _GNU_SOURCE
@@ -101,7 +101,8 @@ static const struct update updates[][8] = {
 static struct prudence_routes *stepped;
 static struct address addresses[PLACES];
 static uintptr_t before[PLACES], after[PLACES], last[PLACES];
-static unsigned places, looks;
+static unsigned places, looks, late;
+static uintptr_t slow_index; /* that slow readers have loaded; 0: the table's */
 
 static void look_at_all(uintptr_t *values)
 {
@@ -117,11 +118,12 @@ static void take_addresses(const char *const *texts)
         addresses[places] = address_of(texts[places]);
 }
 
-/* Plays a reader that missed its node in the slot some time ago, and continues from the index. */
+/* Plays a reader that missed its node in the slot some time ago, and continues from the index, or
+ * from the word that it loaded there. */
 static uintptr_t slow_route_to(const struct address *address)
 {
     static const uint64_t nothing[64] __attribute__((aligned(64)));
-    const struct prudence_routes slow = {.index = stepped->index,
+    const struct prudence_routes slow = {.index = slow_index ? slow_index : stepped->index,
                                          .shortcuts = (uintptr_t)nothing | 6};
 
     return is_ipv6(stepped) ? prudence_routes_lookup_ipv6(&slow, address->bytes)
@@ -164,6 +166,7 @@ static void look(const greg_t *registers)
         if (together[i] != now[i])
             fail_msg("address %u: %zu with others, %zu alone", i, together[i], now[i]);
         last[i] = now[i];
+        late += slow[i] != now[i];
     }
     looks++;
 }
@@ -257,6 +260,131 @@ TEST(an_area_is_one_step)
     assert_int_equal(route_table_of(stepped)->areas, 1);
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+/* ----------------------------------------------------------- lookups from before a publication */
+
+/* The nodes are also above the words of an index of 13 bits, and of an area. Prefixes in the first
+ * lines leave few words to the others. */
+static const char *const inner[][18] = {
+    {"128.0.0.0/1", "64.0.0.0/2", "32.0.0.0/3", "16.0.0.0/4", "0.0.0.0/5", "10.2.0.0/15",
+     "10.4.0.0/14", "10.1.0.0/17", "10.1.128.0/18", "10.0.128.0/18", "10.0.64.0/18",
+     /* and */
+     "10.0.0.0/8", "10.0.0.0/16", "10.0.240.0/24", "10.0.1.0/24", "10.0.1.136/29"},
+    {"8000::/1", "4000::/2", "::/3", "3000::/4", "2800::/5", "2400::/6",
+     /* and */
+     "2000::/12", "2000::/16", "2000:1::/32"},
+};
+static const char *const inner_at[][12] = {
+    {"10.0.40.1", "10.0.2.1", "10.0.240.1", "10.0.250.1", "10.0.1.1", "10.0.1.137", "10.0.1.130",
+     "10.1.200.1", "10.9.0.1", "11.0.0.1", "200.0.0.1"},
+    {"2000::1", "2000:1::1", "2001::1", "2008::1", "2010::1", "2200::1", "fe80::1"},
+};
+static const struct update inner_updates[][18] = {
+    {{REPLACE, "10.0.0.0/16", 1},
+     {REMOVE, "10.0.0.0/16", 0},
+     {ADD, "10.0.0.0/17", 1},
+     {REPLACE, "10.0.0.0/8", 1},
+     {REMOVE, "10.0.0.0/8", 0},
+     {ADD, "10.0.0.0/12", 1},
+     {ADD, "10.0.40.0/24", 1}, /* a node above the words of the area comes, and goes */
+     {REMOVE, "10.0.40.0/24", 0},
+     {ADD, "10.0.40.0/27", 1}, /* the same, with one to which the words lead */
+     {REMOVE, "10.0.40.0/27", 0},
+     {REMOVE, "10.0.1.136/29", 0},
+     {ADD, "10.0.1.128/25", 1},
+     {REPLACE, "10.0.1.0/24", 1},
+     {REMOVE, "10.0.1.0/24", 0},
+     {ADD, "0.0.0.0/0", 1},
+     {REPLACE, "0.0.0.0/0", 1},
+     {REMOVE, "0.0.0.0/0", 0}},
+    {{REPLACE, "2000::/12", 1},
+     {REMOVE, "2000::/12", 0},
+     {ADD, "2000::/11", 1},
+     {ADD, "2000::/17", 1},
+     {ADD, "2008::/16", 1},
+     {REMOVE, "2008::/16", 0},
+     {ADD, "::/0", 1},
+     {REMOVE, "::/0", 0}},
+};
+
+static void widen(void)
+{
+    fill_up(256);
+    assert_int_equal(routes_stats_of(stepped).index_bits, 13);
+}
+
+static void publish_area(void)
+{
+    struct prudence_routes_prefix prefix = {.address = {10, 0, 224}, .length = 24};
+
+    for (; route_table_of(stepped)->areas == 0; prefix.address[2]++)
+        assert_int_equal(prudence_routes_add(stepped, &prefix, 1, NULL), 0);
+}
+
+static void widen_and_publish_area(void)
+{
+    widen();
+    publish_area();
+}
+
+/* Returns the table's index as it is now. */
+static uintptr_t copy_of_index(void)
+{
+    static uint64_t words[1 << 13] __attribute__((aligned(64)));
+
+    memcpy(words, route_words(stepped->index), route_words_bytes(stepped->index));
+    return (uintptr_t)words | route_words_bits(stepped->index);
+}
+
+/* Begins a section in which lookups load their words of the index, before others are published. */
+static void begin_slowly(unsigned family, uint64_t prefixes, const struct update *update,
+                         void (*publish)(void))
+{
+    stepped = table_with(family, prefixes, inner[family]);
+    if (update->kind != ADD && !value_of(stepped, update))
+        apply(stepped, &(struct update){ADD, update->prefix, 99});
+    prudence_read_lock();
+    slow_index = copy_of_index();
+    publish();
+}
+
+static void end_slowly(void)
+{
+    slow_index = 0;
+    prudence_read_unlock();
+    check_trie(stepped);
+    assert_int_equal(prudence_routes_destroy(stepped), 0);
+}
+
+/* The lookups have the answer after an update at no time when those that begin then have not. */
+static void step_after(unsigned family, uint64_t prefixes, void (*publish)(void))
+{
+    take_addresses(inner_at[family]);
+    late = 0;
+    for (const struct update *update = inner_updates[family]; update->prefix; update++) {
+        struct update now = *update;
+
+        begin_slowly(family, prefixes, &now, publish);
+        apply(stepped, &now);
+        look_at_all(after);
+        end_slowly();
+        begin_slowly(family, prefixes, &now, publish);
+        look_at_all(before);
+        memcpy(last, before, sizeof last);
+        step_through(apply_stepped, &now, look);
+        assert_memory_equal(last, after, places * sizeof last[0]);
+        end_slowly();
+    }
+    assert_true(late > 0);
+}
+
+TEST(a_lookup_from_before_a_publication_is_late_but_never_early)
+{
+    step_after(PRUDENCE_ROUTES_IPV4, 0, widen);
+    step_after(PRUDENCE_ROUTES_IPV6, 0, widen);
+    step_after(PRUDENCE_ROUTES_IPV4, 1 << 11, publish_area);
+    step_after(PRUDENCE_ROUTES_IPV4, 0, widen_and_publish_area);
 }
 
 /* --------------------------------------------------------------------- an update during another */

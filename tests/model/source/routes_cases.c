@@ -400,9 +400,9 @@ DURING(walks, "routes-walk-during-join", walk_during_join, IPV6, cut6, 0, {REMOV
 
 /* Pretends one prefix less than FULL, and more nodes that have shortcuts than there is room for. */
 static void make_full(enum prudence_routes_family family, const struct update *prefixes,
-                      const struct update *then, uint64_t edges)
+                      const struct update *then, uint64_t of, uint64_t edges)
 {
-    make(family, prefixes, then, then[1].address);
+    make(family, prefixes, then, of);
     table->prefixes = FULL - 1;
     table->edges_across += edges;
     with_updates(looks_up);
@@ -413,7 +413,17 @@ CASE_THEN("routes-wider-index", wider_index, arrays_are_new, 2, 3)
     static const struct update then[] = {
         {ADD, IP4(10, 1, 3, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
 
-    make_full(PRUDENCE_ROUTES_IPV4, both4, then, 0);
+    make_full(PRUDENCE_ROUTES_IPV4, both4, then, then[1].address, 0);
+}
+
+/* A lookup that found a node in the first index is slow, and ends while a prefix in that node
+ * changes. Lookups that begin then find a word of the wider index. */
+CASE_THEN("routes-slow-lookup", slow_lookup, arrays_are_new, 2, 3)
+{
+    static const struct update then[] = {
+        {ADD, IP4(10, 1, 3, 0), 24}, {REPLACE, IP4(10, 0, 0, 0), 8}, {NOTHING, 0, 0}};
+
+    make_full(PRUDENCE_ROUTES_IPV4, both4, then, IP4(10, 9, 0, 0), 0);
 }
 
 static const struct update then_across6[] = {{ADD, IP6(0x2001, 0xdb8, 0xc000, 0), 34},
@@ -422,7 +432,7 @@ static const struct update then_across6[] = {{ADD, IP6(0x2001, 0xdb8, 0xc000, 0)
 
 CASE_THEN("routes-more-slots", more_slots, arrays_are_new, 1, 3)
 {
-    make_full(PRUDENCE_ROUTES_IPV6, across6, then_across6, FULL / 2);
+    make_full(PRUDENCE_ROUTES_IPV6, across6, then_across6, then_across6[1].address, FULL / 2);
 }
 
 /* The slots stay, and no slot belongs to the address. */
@@ -431,7 +441,7 @@ CASE_THEN("routes-wider-index-of-ipv6", wider_index6, arrays_are_new, 1, 3)
     static const struct update then[] = {
         {ADD, IP6(0x2001, 0xd00, 0, 0), 24}, {ADD, IP6(0x2001, 0, 0, 0), 16}, {NOTHING, 0, 0}};
 
-    make_full(PRUDENCE_ROUTES_IPV6, short6, then, 0);
+    make_full(PRUDENCE_ROUTES_IPV6, short6, then, then[1].address, 0);
 }
 
 static void arrays_are_new(void)

@@ -128,8 +128,9 @@ prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
  * wait for each other. Never waits for readers; needs no memory.
  *
  *  - rename returns EEXIST if another name has the key.
- *  - rename_replace removes that one in the same step, and stores that name in *old_there (NULL if
- *    there was none), if `old_there` is not NULL. The caller then owns the name.
+ *  - rename_replace removes that one in the same step, and stores that name in *old_there, if
+ *    `old_there` is not NULL. The caller then owns the name. NULL is stored if there was none, and
+ *    if an error is returned.
  *
  * If `old` itself has the key, `fresh` replaces it. Returns 0, and `old` belongs to the caller, to
  * be deferred. Otherwise returns an error number with nothing done, and the caller may use `fresh`

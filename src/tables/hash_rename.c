@@ -269,6 +269,7 @@ static int do_rename(const char *what, struct prudence_hash *from, struct pruden
         .table = hash_of(to), .hash = prudence_hash_spread_(hash), .count = NOT_COUNTED};
     int error;
 
+    *there = NULL;
     if (!from || !old || !to || !fresh)
         return EINVAL;
     error = refuse(at.table, then.table, fresh == old, what);

@@ -34,6 +34,20 @@ static int rename_to(struct prudence_hash *from, struct named *old, struct prude
                                 &fresh->name);
 }
 
+/* A rename that is refused, and so replaces no name. */
+static int replace_refused(struct prudence_hash *from, struct named *old, struct prudence_hash *to,
+                           uint64_t key, struct named *fresh)
+{
+    struct prudence_hash_name *replaced = &d.name;
+    int error;
+
+    entry_set(fresh, key, old->object);
+    error = prudence_hash_rename_replace(from, &old->name, to, hash_mixed(key), entry_has_key, &key,
+                                         &fresh->name, &replaced);
+    assert_null(replaced);
+    return error;
+}
+
 /* ------------------------------------------------------------------------------------- refusals */
 
 TEST(a_name_that_exists_is_kept)
@@ -56,6 +70,7 @@ TEST(a_name_that_has_gone_is_not_renamed)
     assert_int_equal(prudence_hash_remove(table, &a.name.node), 0);
     assert_int_equal(rename_to(table, &a, other, 3, &c), ENOENT);
     assert_int_equal(rename_to(table, &b, other, 3, &c), ENOENT); /* it is in the other table */
+    assert_int_equal(replace_refused(table, &a, other, 2, &c), ENOENT);
     entry_set(&d, 1, 0);
     assert_int_equal(prudence_hash_exchange(table, &a.name, &d.name, other, &b.name, &c.name),
                      ENOENT);
@@ -93,6 +108,8 @@ static void misuse(void *unused)
     begin();
     assert_int_equal(rename_to(table, &a, far, 3, &c), EXDEV);
     assert_int_equal(rename_to(table, &a, other, 3, &a), EINVAL);
+    assert_int_equal(replace_refused(table, &a, far, 3, &c), EXDEV);
+    assert_int_equal(replace_refused(table, &a, other, 3, &a), EINVAL);
     a.key = 1;
     entry_set(&c, 1, 0);
     entry_set(&d, 2, 0);
@@ -127,6 +144,7 @@ TEST(without_a_table_or_a_name_nothing_is_done)
     begin();
     assert_int_equal(rename_to(NULL, &a, table, 3, &c), EINVAL);
     assert_int_equal(rename_to(table, &a, NULL, 3, &c), EINVAL);
+    assert_int_equal(replace_refused(NULL, &a, table, 3, &c), EINVAL);
     assert_int_equal(prudence_hash_rename(table, NULL, table, 1, entry_has_key, &key, &c.name),
                      EINVAL);
     assert_int_equal(prudence_hash_rename(table, &a.name, table, 1, entry_has_key, &key, NULL),

@@ -25,8 +25,9 @@
 
 #define BITS_LEAST                                                                                 \
     9u /* slots that fit a page; the first shortcuts, which the table has, are fewer */
-#define BITS_MOST 32u
+#define BITS_MOST 31u
 #define SPARSE    4u /* minimum of slots for each edge, while the array can grow */
+_Static_assert(BITS_MOST <= PRUDENCE_ROUTES_BITS_MASK, "the word of an array has the number");
 
 static unsigned route_shortcut_bits(uint64_t edges)
 {

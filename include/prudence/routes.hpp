@@ -19,6 +19,7 @@
 
 #include <prudence/container_parts.hpp>
 #include <prudence/routes.h>
+#include <prudence/structure.h>
 
 #include <array>
 #include <cstddef>
@@ -87,9 +88,11 @@ template <class T, prudence_routes_family Family = PRUDENCE_ROUTES_IPV4> class r
     {
         prudence_routes_walk walk;
 
-        for (std::uintptr_t at = prudence_routes_first(&walk, table_, nullptr); at;
-             at = prudence_routes_next(&walk))
-            retire(at);
+        // Otherwise prudence_routes_destroy() fails, and the table stays, with all values.
+        if (prudence_domain_may_wait(nullptr, nullptr, nullptr, nullptr, nullptr) == 0)
+            for (std::uintptr_t at = prudence_routes_first(&walk, table_, nullptr); at;
+                 at = prudence_routes_next(&walk))
+                retire(at);
         static_cast<void>(prudence_routes_destroy(table_));
     }
 

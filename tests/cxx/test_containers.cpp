@@ -368,6 +368,27 @@ TEST_F(owners, routes_match_the_longest_prefix)
     routes.for_each(inside, [&](const auto &, const value &) { return false; });
 }
 
+// Destroyed inside a region, the table stays, and so do its values.
+TEST_F(owners, routes_that_stay_keep_their_values)
+{
+    std::optional<prudence::routes<value>> routes(std::in_place, "kept");
+    std::array<const value *, 2> kept{};
+
+    routes->emplace({{10}, 8}, 10);
+    routes->emplace({{11}, 8}, 11);
+    {
+        prudence::guard inside;
+
+        kept = {routes->match({10}, inside), routes->match({11}, inside)};
+        routes.reset();
+    }
+    EXPECT_EQ(prudence_barrier_nested(), 0); // when that returns, retired values have ended
+    ASSERT_EQ(alive, 2);
+    EXPECT_TRUE(kept[0]->is(10));
+    for (const value *at : kept)
+        prudence_free(const_cast<value *>(at));
+}
+
 TEST_F(owners, routes_of_ipv6)
 {
     prudence::routes<value, PRUDENCE_ROUTES_IPV6> routes("routes", 100000);

@@ -24,7 +24,14 @@
  * holder before is not inside a line. Else, and for BIAS_AFTER takes after a thread lost a number,
  * the number is shared.
  *
- * A signal handler finds its thread's record inside, or `changing_one` set, and goes to the node.
+ * A signal handler that finds its thread's record inside, or `changing_one` set, goes to the node.
+ * Otherwise it does what any code of the thread does: bias_step_in() may find that the number was
+ * lost, and bias_take() may take another one, or the same again. That may happen when the thread is
+ * about to step in, but has not made the store in its record. os_percpu_step_in_of() says why the
+ * thread then owns no line of a number that it does not hold.
+ *
+ * A thread takes a number only while `os_percpu_bias` is NULL, and bias_step_in() sets that to NULL
+ * only when the number is lost. So a thread that is inside a line finds its record there.
  */
 #include "bias.h"
 
@@ -37,14 +44,11 @@
 #define SHARED   ((struct os_percpu_bias *)1)
 #define CHANGING ((struct os_percpu_bias *)2)
 
-struct number {
-    struct os_percpu_bias *holder; /* NULL, a record, SHARED or CHANGING; atomic */
-    struct os_percpu_bias *before; /* while SHARED: the last holder, perhaps still inside; atomic */
-} __attribute__((aligned(CACHE_LINES_APART)));
-
-static struct number *numbers READ_MOSTLY = NULL; /* one for each line; NULL: none may be held */
-static struct os_percpu_bias *records;            /* atomic */
-static uint32_t record_count, free_records;       /* atomic */
+/* One for each line; NULL: none may be held. `holder` may also be SHARED, when `before` is the last
+ * holder, or CHANGING. */
+static struct os_percpu_number *numbers READ_MOSTLY = NULL;
+static struct os_percpu_bias *records;      /* atomic */
+static uint32_t record_count, free_records; /* atomic */
 static uint32_t sweep_at; /* count of records at which those of ended threads are searched for */
 
 __thread struct os_percpu_bias *os_percpu_bias __attribute__((tls_model("initial-exec")));
@@ -57,13 +61,22 @@ static bool bias_register(void)
            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
+static struct os_percpu_number *numbers_make(void)
+{
+    struct os_percpu_number *made = os_meta_alloc(os_cpu_count() * sizeof *made);
+
+    for (unsigned i = 0; made && i < os_cpu_count(); i++)
+        made[i].offset = i * OS_PERCPU_STRIDE;
+    return made;
+}
+
 COLD void bias_start(bool may)
 {
-    static struct number *made;
+    static struct os_percpu_number *made;
 
     may = may && bias_register();
     if (may && !made)
-        made = os_meta_alloc(os_cpu_count() * sizeof *numbers);
+        made = numbers_make();
     numbers = may ? made : NULL;
     os_percpu_bias = NULL;
 }
@@ -139,25 +152,30 @@ static struct os_percpu_bias *record_get(void)
 struct os_percpu_line *bias_step_in(void *lines)
 {
     struct os_percpu_bias *hold = os_percpu_bias;
-    struct os_percpu_line *line = (void *)((char *)lines + hold->offset);
+    const struct os_percpu_number *number;
     const struct os_percpu_bias *holder;
+    struct os_percpu_line *line;
 
+    if (unlikely(!hold))
+        return NULL; /* since the caller looked, a signal handler has found the number lost */
     if (unlikely(load_relaxed(&hold->inside) != NULL))
         return NULL; /* in a signal handler */
+    /* Loaded once, because of signal handlers; os_percpu_step_in_of() has the proof. */
+    number = load_relaxed(&hold->number);
+    line = (void *)((char *)lines + number->offset);
     store_relaxed(&hold->inside, line);
     /* The membarrier of a thread that claims the line is the fence here. */
     compiler_barrier();
-    holder = load_relaxed(hold->holder);
-    if (unlikely(holder != hold)) {
-        os_percpu_leave();
-        if (holder != CHANGING) /* perhaps the fence will fail, and the thread stays the holder */
-            os_percpu_bias = NULL;
-        return NULL;
-    }
+    holder = load_relaxed(&number->holder);
     /* Acquire: sees all that the last owner did. */
-    if (likely(load_acquire(&line->owner) == 0))
+    if (likely(holder == hold) && likely(load_acquire(&line->owner) == 0))
         return line;
-    os_percpu_leave();
+    /* While CHANGING, perhaps the fence will fail, and the thread stays the holder. If the record
+     * has another number, a handler took that after the load above, and the thread holds it. */
+    if (holder != hold && holder != CHANGING && load_relaxed(&hold->number) == number)
+        os_percpu_bias = NULL;
+    /* Comes last, because then a handler may take a number. */
+    store_release(&hold->inside, (struct os_percpu_line *)NULL);
     return NULL;
 }
 
@@ -173,8 +191,7 @@ static bool bias_fence(void)
 /* Makes this thread the holder of a number that it has set to CHANGING. */
 static void bias_begin(unsigned number)
 {
-    own->offset = number * OS_PERCPU_STRIDE;
-    own->holder = &numbers[number].holder;
+    store_relaxed(&own->number, &numbers[number]);
     store_relaxed(&numbers[number].before, (struct os_percpu_bias *)NULL);
     store_release(&numbers[number].holder, own);
     os_full_fence(); /* before this thread checks whether a line is claimed */
@@ -187,7 +204,7 @@ static bool bias_is_empty(const struct os_percpu_bias *hold)
 }
 
 /* Ends the hold of the thread that had the number before it was set to CHANGING. */
-static void bias_end(struct number *number, struct os_percpu_bias *before, bool may_hold)
+static void bias_end(struct os_percpu_number *number, struct os_percpu_bias *before, bool may_hold)
 {
     if (before == SHARED)
         before = load_relaxed(&number->before);
@@ -216,7 +233,8 @@ void bias_take(unsigned number, bool may_hold)
     compiler_barrier();
     if (!own)
         own = record_get();
-    if (own && compare_exchange(&numbers[number].holder, &holder, CHANGING))
+    /* A handler may have taken a number before `changing_one` was set. */
+    if (own && !os_percpu_bias && compare_exchange(&numbers[number].holder, &holder, CHANGING))
         bias_end(&numbers[number], holder, may_hold);
     compiler_barrier();
     changing_one = false;
@@ -226,7 +244,7 @@ void bias_take(unsigned number, bool may_hold)
 
 bool bias_is_out(const struct os_percpu_line *line, bool may_fence)
 {
-    const struct number *number = numbers ? &numbers[line->cpu] : NULL;
+    const struct os_percpu_number *number = numbers ? &numbers[line->cpu] : NULL;
     const struct os_percpu_bias *holder;
 
     if (!number)
@@ -275,7 +293,7 @@ void posix_bias_fork_child(void)
         bias_register();
     for (unsigned i = 0; numbers && i < os_cpu_count(); i++)
         if (numbers[i].holder != os_percpu_bias || !os_percpu_bias)
-            numbers[i] = (struct number){.holder = NULL};
+            numbers[i].holder = numbers[i].before = NULL;
     for (struct os_percpu_bias *at = records; at; at = at->next) {
         if (at == own) {
             at->thread = os_thread_id();

@@ -273,7 +273,7 @@ os_percpu_biased_do(bool (*act)(struct os_percpu_line *line, void **object), voi
                     void **object)
 {
     struct os_percpu_bias *hold = os_percpu_bias;
-    struct os_percpu_line *line = likely(lines != NULL) ? os_percpu_step_in(lines) : NULL;
+    struct os_percpu_line *line = likely(lines != NULL) ? os_percpu_step_in_of(hold, lines) : NULL;
     bool done;
 
     if (unlikely(!line))

@@ -244,9 +244,9 @@ void callback_worker_wait_for_readers(unsigned round)
         os_sleep_ns(min_size((size_t)POLL_NS * (round / 32), CALLBACK_POLL_MAX_NS));
 }
 
-/* The fence is between the store to `awake` and the check; a push has a fence between storing the
- * head and loading `awake`. So either this check finds the head, or the push finds that the worker
- * must be woken. */
+/* The fence is between the store to `awake` and the check. A push stores the head and then loads
+ * `awake`, both sequentially consistent (callback_kick). So either this check finds the head, or
+ * the push finds that the worker must be woken. */
 bool callback_worker_may_sleep(struct callback_worker *worker)
 {
     store_relaxed(&worker->awake, 0u);

@@ -29,9 +29,13 @@ void callback_worker_release(struct callback_worker *worker); /* the worker's qu
 /* Starts the worker's thread, or ends the thread's sleep. */
 void callback_worker_wake(struct callback_worker *worker);
 
+/* Notifies the worker of a head that the caller has pushed. The load is sequentially consistent, as
+ * the push before it is, so the two are not reordered. (AArch64 without LSE may execute a relaxed
+ * load before the push is visible.) It pairs with the store of 0 in callback_worker_may_sleep()
+ * and the fence after that store: the worker sees the head, or this sees that the worker sleeps. */
 static inline void callback_kick(struct callback_worker *worker)
 {
-    if (unlikely(!load_relaxed(&worker->awake) || !load_relaxed(&worker->started)))
+    if (unlikely(!load_ordered(&worker->awake) || !load_relaxed(&worker->started)))
         callback_worker_wake(worker);
 }
 
@@ -51,7 +55,7 @@ static inline bool callback_push(struct callback_queue *queue, struct prudence_h
 {
     bool look = callback_queue_push_quietly(queue, head, bytes);
 
-    /* The compare-and-swap fenced: the worker sees the head, or we see that the worker sleeps. */
+    /* After the push, so that the worker finds the head or is woken. */
     if (unlikely(look))
         callback_hurry(queue->worker);
     else

@@ -15,12 +15,9 @@ void prudence_manual_advance(struct prudence_domain *domain)
         return;
     }
     sequence = __atomic_add_fetch(&domain->shared.sequence, GP_STEP, __ATOMIC_SEQ_CST);
-    gp_drive_tell_section_ends(domain);
     os_probe3(gp_start, domain, domain->name, sequence);
-    store_release(&domain->progress.completed, sequence);
-    os_probe4(gp_end, domain, domain->name, sequence, 1);
-    add_relaxed(&domain->grace_periods, 1);
-    gp_drive_count(1);
+    /* Takes the maximum, because a thread that advanced later may have completed earlier. */
+    gp_drive_complete(domain, sequence);
 }
 
 const struct gp_scheme gp_manual = {.name = "manual", .is_busy = slots_any_inside};

@@ -364,8 +364,8 @@ struct prudence_domain_attr {
  *
  * prudence_domain_destroy, for domains of all kinds, returns 0, or an error number with the domain
  * as it was. EBUSY means that a cache or a set names the domain, that a section is open (or a
- * thread online) there, or that callbacks wait; the cause is reported once for each calling place.
- * EINVAL is returned for NULL and for the default domain (and the domains of
+ * thread online) there, or that callbacks wait or run; the cause is reported once for each calling
+ * place. EINVAL is returned for NULL and for the default domain (and the domains of
  * <prudence/urcu-compat.h>), which live as long as the process. Using a destroyed domain is misuse.
  * The option check=1 reports that with the caller's address before the process aborts.
  */

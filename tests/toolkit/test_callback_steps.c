@@ -5,9 +5,12 @@
  */
 #define _GNU_SOURCE
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
+
+#include <prudence/call.h>
 
 #include "toolkit/callbacks/callback_life.h"
 #include "toolkit/callbacks/callback_queue.h"
@@ -203,6 +206,34 @@ TEST(a_sleeping_worker_is_woken, set_up)
     prudence_manual_advance(domain);
     turn();
     assert_int_equal(runs(), 1);
+}
+
+static struct prudence_domain *ending;
+static bool waits_at_end;
+static int destroyed_at_end;
+
+static void destroy_at_end(void *unused)
+{
+    waits_at_end = callback_queue_waits(ending->callbacks);
+    if (waits_at_end) /* otherwise the thread would wait for itself */
+        destroyed_at_end = prudence_domain_destroy(ending);
+}
+
+/* A function around callbacks is refused what a callback is refused: the end of its domain. */
+TEST(the_end_of_a_turn_keeps_its_domain, set_up)
+{
+    static struct prudence_head head;
+
+    ending = prudence_domain_create("ending", PRUDENCE_DOMAIN_MANUAL, NULL);
+    assert_int_equal(prudence_domain_call_around(ending, 0, NULL, destroy_at_end, NULL), 0);
+    push(ending->callbacks, &head);
+    turn();
+    prudence_manual_advance(ending);
+    assert_int_equal(turn(), CALLBACK_TURN_RAN);
+    assert_int_equal(runs(), 1);
+    assert_true(waits_at_end);
+    assert_int_equal(destroyed_at_end, EBUSY);
+    assert_int_equal(prudence_domain_destroy(ending), 0);
 }
 
 #if STEP_POSSIBLE

@@ -61,6 +61,7 @@ static void forget_runner(struct callback_queue *queue)
     if (!queue->running || queue->runner == (uintptr_t)&callback_depth)
         return;
     queue->running = queue->busy = 0;
+    queue->runner = 0; /* a thread of the child may get the address */
     if (queue->current) {
         queue->current = NULL;
         queue->invoked++;

@@ -81,12 +81,18 @@ bool callback_queue_is_pending(const struct callback_queue *queue)
     return load_relaxed(&queue->taken) != invoked;
 }
 
+/* Returns whether this thread is the queue's runner. No other thread writes this thread's mark. */
+static bool runs_here(const struct callback_queue *queue)
+{
+    return load_relaxed(&queue->runner) == (uintptr_t)&callback_depth;
+}
+
 /* A runner that has detached lanes, but not updated `taken`, is busy. */
 bool callback_queue_waits(const struct callback_queue *queue)
 {
     uint64_t invoked;
 
-    if (!lanes_are_empty(queue))
+    if (!lanes_are_empty(queue) || runs_here(queue))
         return true;
     while (load_acquire(&queue->busy))
         os_relax();

@@ -19,7 +19,8 @@ bool callback_queue_push_quietly(struct callback_queue *queue, struct prudence_h
 
 uint64_t callback_queue_bytes(const struct callback_queue *queue); /* bytes that wait now */
 bool callback_queue_is_pending(const struct callback_queue *queue);
-/* True if a callback is queued or runs. */
+/* Returns whether a callback is queued or runs, or this thread runs the queue: then the caller is a
+ * callback, or a function around callbacks. */
 bool callback_queue_waits(const struct callback_queue *queue);
 
 /* --- private to callback_*.c --- */

@@ -127,7 +127,7 @@ static int busy(const struct prudence_domain *domain, enum in_the_way what, cons
     static const char *const reasons[] = {
         [USERS] = "caches or sets use it",
         [READERS] = "a thread is inside a section of it, or online in it",
-        [CALLBACKS] = "callbacks wait for its grace periods (prudence_domain_barrier)",
+        [CALLBACKS] = "callbacks wait for its grace periods, or run (prudence_domain_barrier)",
     };
     unsigned users = load_relaxed(&domain->users);
 

@@ -421,6 +421,32 @@ TEST(a_callback_that_moves_is_somewhere, set_up)
     move_one(true);
 }
 
+static bool slept;
+
+static void ask_whether_it_waits(void *unused)
+{
+    callback_queue_waits(queue);
+}
+
+/* The runner gets a CPU when the asking thread sleeps. */
+static void go_on_when_it_sleeps(const greg_t *registers)
+{
+    slept = step_is_at_call(registers, SYS_futex); /* os_sleep_ns */
+    if (!slept && ++steps < 1000000)
+        return;
+    store_release(&queue->busy, 0u);
+    step_enough = true;
+}
+
+/* A runner of lower priority is never on a CPU while the asking thread spins. */
+TEST(a_busy_runner_gets_the_cpu, set_up)
+{
+    steps = 0;
+    store_relaxed(&queue->busy, 1u);
+    step_through(ask_whether_it_waits, NULL, go_on_when_it_sleeps);
+    assert_true(slept);
+}
+
 /* ------------------------------------------------------------------------- destroying a domain */
 
 static struct prudence_domain *visited;

@@ -20,7 +20,9 @@
 #include "gp/user/domain.h"
 #include "toolkit/callbacks/callback_queue.h"
 
-#define LOOK_BYTES 16384 /* pushed to a lane between checks of the limit */
+#define LOOK_BYTES  16384 /* pushed to a lane between checks of the limit */
+#define BUSY_SPINS  100   /* checks of a busy runner before the first sleep */
+#define BUSY_NAP_NS 1000  /* between checks, then */
 
 struct os_lock callbacks_lock = OS_LOCK_INIT(OS_RANK_CALLBACKS);
 uint32_t callbacks_forking;
@@ -87,15 +89,20 @@ static bool runs_here(const struct callback_queue *queue)
     return load_relaxed(&queue->runner) == (uintptr_t)&callback_depth;
 }
 
-/* A runner that has detached lanes, but not updated `taken`, is busy. */
+/* A runner that has detached lanes, but not updated `taken`, is busy. Sleeps after some spins,
+ * because this thread may keep the runner off its CPU. The runner takes no lock while it is busy,
+ * so callers may hold some. */
 bool callback_queue_waits(const struct callback_queue *queue)
 {
     uint64_t invoked;
 
     if (!lanes_are_empty(queue) || runs_here(queue))
         return true;
-    while (load_acquire(&queue->busy))
-        os_relax();
+    for (unsigned spins = 0; load_acquire(&queue->busy); spins++)
+        if (spins < BUSY_SPINS)
+            os_relax();
+        else
+            os_sleep_ns(BUSY_NAP_NS);
     invoked = load_acquire(&queue->invoked);
     return load_relaxed(&queue->taken) != invoked;
 }

@@ -194,12 +194,16 @@ static int barrier(struct prudence_domain *domain, uint64_t deadline, const char
                                    .of = "for domain",
                                    .name = domain->name,
                                    .waits_for = domain,
+                                   .leaves = domain,
                                    .caller = caller,
                                    .for_callbacks = true};
-    uint64_t was_online = gp_leave_to_wait(domain);
     int error = may_wait_for_code(&request);
+    uint64_t was_online;
 
-    if (!error && !callback_barrier_until(callback_queue_of(domain), deadline))
+    if (error)
+        return error;
+    was_online = gp_leave_to_wait(domain);
+    if (!callback_barrier_until(callback_queue_of(domain), deadline))
         error = ETIMEDOUT;
     gp_return_from_wait(domain, was_online);
     return error;

@@ -24,10 +24,12 @@
 #include "toolkit/callbacks/destruct.h"
 #include "toolkit/callbacks/may_wait.h"
 
-static bool is_inside(struct prudence_domain *domain)
+static bool is_inside(const struct wait_request *request)
 {
+    struct prudence_domain *domain = request->domain;
+
     if (!domain)
-        return !gp_may_wait();
+        return !gp_may_leave_and_wait(request->leaves, NULL);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL || domain->kind == PRUDENCE_DOMAIN_SET)
         return !gp_may_wait_for(domain);
     return prudence_domain_read_lock_held(domain);
@@ -43,7 +45,7 @@ int may_wait_for_code(const struct wait_request *request)
         return wait_request_refuse(request, "in a destructor of cache '", destructs->name);
     if (request->for_callbacks && callback_here())
         return wait_request_refuse(request, "in a callback", NULL);
-    if (is_inside(request->domain))
+    if (is_inside(request))
         return wait_request_refuse_section(request);
     return gp_may_wait_names_hold_up(request->waits_for) ? wait_request_refuse_names(request) : 0;
 }

@@ -212,6 +212,7 @@ static bool urcu_may_wait(struct prudence_domain *domain, const char *what, void
                                    .of = "for domain",
                                    .name = domain->name,
                                    .domain = domain == &prudence_default ? domain : NULL,
+                                   .leaves = domain,
                                    .caller = caller,
                                    .for_callbacks = true,
                                    .returns_nothing = true};
@@ -228,9 +229,10 @@ void prudence_urcu_free(struct call_rcu_data *data)
     if (!data || !data->worker)
         return;
     domain = data->domain;
+    if (!urcu_may_wait(domain, "call_rcu_data_free", __builtin_return_address(0)))
+        return;
     was_online = gp_leave_to_wait(domain);
-    if (urcu_may_wait(domain, "call_rcu_data_free", __builtin_return_address(0)))
-        urcu_release(data);
+    urcu_release(data);
     gp_return_from_wait(domain, was_online);
 }
 
@@ -274,11 +276,13 @@ static void free_all(unsigned flavour)
 void prudence_urcu_free_all(struct prudence_domain *domain)
 {
     unsigned flavour = flavour_of(domain);
-    uint64_t was_online = gp_leave_to_wait(defaults[flavour].domain);
+    uint64_t was_online;
 
-    if (urcu_may_wait(defaults[flavour].domain, "free_all_cpu_call_rcu_data",
-                      __builtin_return_address(0)))
-        free_all(flavour);
+    if (!urcu_may_wait(defaults[flavour].domain, "free_all_cpu_call_rcu_data",
+                       __builtin_return_address(0)))
+        return;
+    was_online = gp_leave_to_wait(defaults[flavour].domain);
+    free_all(flavour);
     gp_return_from_wait(defaults[flavour].domain, was_online);
 }
 
@@ -339,16 +343,17 @@ static struct call_rcu_data *next_made(const struct prudence_domain *domain,
 void prudence_urcu_barrier(struct prudence_domain *domain)
 {
     struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
-    uint64_t was_online = gp_leave_to_wait(standard->domain);
+    uint64_t was_online;
 
-    if (urcu_may_wait(standard->domain, "rcu_barrier", __builtin_return_address(0))) {
-        while ((data = next_made(standard->domain, data))) {
-            pinned_here = data; /* a callback that runs here may fork */
-            callback_barrier(data->queue);
-            pinned_here = NULL;
-        }
-        callback_barrier(standard->queue);
+    if (!urcu_may_wait(standard->domain, "rcu_barrier", __builtin_return_address(0)))
+        return;
+    was_online = gp_leave_to_wait(standard->domain);
+    while ((data = next_made(standard->domain, data))) {
+        pinned_here = data; /* a callback that runs here may fork */
+        callback_barrier(data->queue);
+        pinned_here = NULL;
     }
+    callback_barrier(standard->queue);
     gp_return_from_wait(standard->domain, was_online);
 }
 
@@ -366,14 +371,16 @@ void prudence_urcu_after_fork_child(struct prudence_domain *domain)
 /* Waits, or does not return. */
 static void synchronize(struct prudence_domain *domain, const char *what, void *caller)
 {
-    uint64_t was_online = gp_leave_to_wait(domain);
-    bool inside = domain == &prudence_default ? prudence_read_lock_held() : !gp_may_wait();
+    bool inside = domain == &prudence_default ? prudence_read_lock_held()
+                                              : !gp_may_leave_and_wait(domain, NULL);
+    uint64_t was_online;
 
     if (inside)
         os_panic(
             "%s for domain '%s', called from %p, inside a read-side critical section: the thread "
             "would wait for itself",
             what, domain->name, caller);
+    was_online = gp_leave_to_wait(domain);
     gp_wait(domain, gp_snapshot(domain), 0);
     gp_return_from_wait(domain, was_online);
 }
@@ -460,9 +467,11 @@ void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *
 void prudence_urcu_defer_barrier(struct prudence_domain *domain)
 {
     struct call_rcu_data *standard = prudence_urcu_default(domain);
-    uint64_t was_online = gp_leave_to_wait(standard->domain);
+    uint64_t was_online;
 
-    if (urcu_may_wait(standard->domain, "rcu_defer_barrier", __builtin_return_address(0)))
-        callback_barrier(standard->queue);
+    if (!urcu_may_wait(standard->domain, "rcu_defer_barrier", __builtin_return_address(0)))
+        return;
+    was_online = gp_leave_to_wait(standard->domain);
+    callback_barrier(standard->queue);
     gp_return_from_wait(standard->domain, was_online);
 }

@@ -12,13 +12,21 @@
 #include "gp/user/readers.h"
 #include "gp/user/slots.h"
 
+/* Returns whether gp_leave_to_wait(leaves) takes the thread offline in `domain`. */
+static bool is_left(const struct prudence_domain *domain, const struct prudence_domain *leaves)
+{
+    return domain->kind == PRUDENCE_DOMAIN_QSBR && leaves &&
+           (domain == leaves || domain_has(leaves, domain));
+}
+
 /* Returns whether this thread's section in `domain` blocks the wait. Readers of srcu may
  * block, so their sections only hold up grace periods of their own domain. */
-static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_domain *waits_for)
+static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_domain *leaves,
+                          const struct prudence_domain *waits_for)
 {
     struct reader_slot *slot = domain->phases ? NULL : readers_slot_if_any(domain);
 
-    if (!slot || !load_relaxed(&slot->reader.word))
+    if (!slot || !load_relaxed(&slot->reader.word) || is_left(domain, leaves))
         return false;
     return domain->kind != PRUDENCE_DOMAIN_SRCU || !waits_for || waits_for == domain ||
            domain_has(waits_for, domain);
@@ -33,7 +41,8 @@ bool may_wait_is_inside_elsewhere(const struct prudence_domain *only)
     return inside;
 }
 
-bool gp_may_wait_for_sections(const struct prudence_domain *waits_for)
+static bool may_wait_for_sections(const struct prudence_domain *leaves,
+                                  const struct prudence_domain *waits_for)
 {
     struct list *item;
     bool inside = reader_self && load_relaxed(&reader_self->word);
@@ -43,11 +52,17 @@ bool gp_may_wait_for_sections(const struct prudence_domain *waits_for)
         os_lock_take(&readers_lock);
         list_for_each(item, &readers_domains)
         {
-            inside |= is_in_the_way(list_entry(item, struct prudence_domain, link), waits_for);
+            inside |=
+                is_in_the_way(list_entry(item, struct prudence_domain, link), leaves, waits_for);
         }
         os_lock_release(&readers_lock);
     }
     return !inside && !may_wait_is_inside_elsewhere(waits_for);
+}
+
+bool gp_may_wait_for_sections(const struct prudence_domain *waits_for)
+{
+    return may_wait_for_sections(NULL, waits_for);
 }
 
 bool gp_may_wait_names_hold_up(const struct prudence_domain *waits_for)
@@ -55,9 +70,15 @@ bool gp_may_wait_names_hold_up(const struct prudence_domain *waits_for)
     return waits_for && waits_for->scheme->thread_names && waits_for->scheme->thread_names();
 }
 
+bool gp_may_leave_and_wait(const struct prudence_domain *leaves,
+                           const struct prudence_domain *waits_for)
+{
+    return may_wait_for_sections(leaves, waits_for) && !gp_may_wait_names_hold_up(waits_for);
+}
+
 bool gp_may_wait_for(const struct prudence_domain *waits_for)
 {
-    return gp_may_wait_for_sections(waits_for) && !gp_may_wait_names_hold_up(waits_for);
+    return gp_may_leave_and_wait(NULL, waits_for);
 }
 
 bool gp_may_wait(void)

@@ -10,6 +10,12 @@
  * of sets that contain the domain. */
 bool gp_may_wait_for(const struct prudence_domain *waits_for);
 
+/* The same for a thread that calls gp_leave_to_wait(leaves) before the wait; NULL: it does not. A
+ * thread asks before it leaves. A refused wait must not pass a quiescent state, because the caller
+ * goes on using what it found online. */
+bool gp_may_leave_and_wait(const struct prudence_domain *leaves,
+                           const struct prudence_domain *waits_for);
+
 /* The first counts sections and foreign readers alone, the second names of this thread alone. */
 bool gp_may_wait_for_sections(const struct prudence_domain *waits_for);
 bool gp_may_wait_names_hold_up(const struct prudence_domain *waits_for);
@@ -18,8 +24,8 @@ bool gp_may_wait_names_hold_up(const struct prudence_domain *waits_for);
  * foreign function knows. No lock is held. */
 bool may_wait_is_inside_elsewhere(const struct prudence_domain *only);
 
-/* For waits that a caller asks for: takes the thread offline in the qsbr domain itself or in
- * members, and returns where the thread was online. */
+/* For waits that a caller asks for, once they are allowed: takes the thread offline in the qsbr
+ * domain itself or in members, and returns where the thread was online. */
 uint64_t gp_leave_to_wait(struct prudence_domain *domain);
 void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
 

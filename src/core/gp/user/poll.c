@@ -56,18 +56,19 @@ static void report_self_wait(const char *what, const struct prudence_domain *dom
 static int poll_synchronize(struct prudence_domain *domain, gp_cookie cookie, bool expedited,
                             const char *what, void *caller)
 {
-    uint64_t was_online = gp_leave_to_wait(domain);
-    bool may = gp_may_wait_for(domain);
+    uint64_t was_online;
 
-    if (may) {
-        if (expedited)
-            hurry(domain, cookie);
-        gp_wait(domain, cookie, 0);
-    } else if (gp_is_first_from(caller)) {
-        report_self_wait(what, domain, caller);
+    if (!gp_may_leave_and_wait(domain, domain)) {
+        if (gp_is_first_from(caller))
+            report_self_wait(what, domain, caller);
+        return EDEADLK;
     }
+    was_online = gp_leave_to_wait(domain);
+    if (expedited)
+        hurry(domain, cookie);
+    gp_wait(domain, cookie, 0);
     gp_return_from_wait(domain, was_online);
-    return may ? 0 : EDEADLK;
+    return 0;
 }
 
 /* Waits in the default domain; aborts if the wait would never end. */

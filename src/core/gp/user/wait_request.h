@@ -14,7 +14,9 @@ struct wait_request {
     /* the only domain whose sections forbid the wait; NULL: any domain */
     struct prudence_domain *domain;
     const struct prudence_domain *waits_for; /* whose grace periods must end; or NULL */
-    void *caller;                            /* the address that called the public function */
+    /* the caller calls gp_leave_to_wait(leaves) if it may wait; NULL: it does not */
+    const struct prudence_domain *leaves;
+    void *caller;         /* the address that called the public function */
     bool for_callbacks;   /* for callbacks, so not in a callback; otherwise for destructors */
     bool returns_nothing; /* the public function cannot return an error */
 };

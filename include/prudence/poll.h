@@ -45,8 +45,8 @@ PRUDENCE_API int prudence_domain_cond_synchronize_expedited(struct prudence_doma
 PRUDENCE_API int prudence_domain_synchronize_expedited(struct prudence_domain *domain);
 
 /*
- * Do the same for the default domain. In a section, cond_synchronize_expedited aborts as
- * prudence_synchronize does.
+ * Do the same for the default domain. Where prudence_synchronize aborts, cond_synchronize_expedited
+ * does.
  */
 PRUDENCE_API prudence_gp_t prudence_gp_get_completed(void);
 PRUDENCE_API prudence_gp_t prudence_gp_start_poll_expedited(void);

@@ -280,10 +280,13 @@ PRUDENCE_INLINE bool prudence_is_reading(void)
 }
 
 /*
- * Waits until a full grace period has passed. Inside a read-side critical section of any domain, or
+ * Waits until a full grace period has passed. Inside a section of any memb or manual domain, or
  * while online in a qsbr domain, the wait could never end, so the caller's address is reported and
- * the process aborts. Takes 1 microsecond idle, 10 to 15 with a busy reader, else as long as the
- * longest reader stays. The expedited form spends CPU time to notice the end sooner.
+ * the process aborts. Sections of srcu and external domains, whose readers may block, are allowed.
+ * In a handler of pthread_atfork that runs between the library's own, a reader may wait for the end
+ * of the fork. So if a reader stays there for the option wait_max (at least 500 ms), the process
+ * aborts in the same way. Takes 1 microsecond idle, 10 to 15 with a busy reader, else as long as
+ * the longest reader stays. The expedited form spends CPU time to notice the end sooner.
  */
 PRUDENCE_API void prudence_synchronize(void);
 PRUDENCE_API void prudence_synchronize_expedited(void);
@@ -385,8 +388,10 @@ PRUDENCE_API struct prudence_domain *prudence_default_domain(void);
  * caller's address, once for each calling place. This is so inside a section of any memb or manual
  * domain, while online in a qsbr domain other than `domain`, or inside a section of `domain`
  * itself. It may be called inside sections of other srcu and external domains, whose readers may
- * block. A thread that is online in `domain` itself, or in a member of that set, is taken offline
- * for the wait, as in liburcu. On a manual domain synchronize waits until another thread advances.
+ * block. It returns EBUSY in a handler of pthread_atfork that runs between the library's own,
+ * because a reader may wait for the end of the fork. A refused call changes nothing. A thread that
+ * is online in `domain` itself, or in a member of that set, is taken offline for the wait, as in
+ * liburcu. On a manual domain synchronize waits until another thread advances.
  */
 PRUDENCE_API void prudence_domain_read_lock(struct prudence_domain *domain);
 PRUDENCE_API void prudence_domain_read_unlock(struct prudence_domain *domain);

@@ -89,8 +89,9 @@ static inline void prudence_urcu_qsbr_quiescent(void)
 
 /*
  * Waits for a grace period. Inside a section of its own flavour (of any domain, for qsbr) reports
- * this and aborts. A thread that is online in qsbr may wait for the other flavours, and stays
- * online.
+ * this and aborts. In a handler of pthread_atfork that runs between the library's own, does so if a
+ * reader stays for the option wait_max (at least 500 ms). A thread that is online in qsbr may wait
+ * for the other flavours, and stays online.
  */
 PRUDENCE_API void prudence_urcu_synchronize(struct prudence_domain *domain);
 

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <assert.h>
 
+#include <prudence/poll.h>
 #include <prudence/urcu-compat.h>
 
 #include "heap/nested.h"
@@ -72,6 +73,27 @@ static void note_destructor(void *object, void *context)
     prudence_free(prudence_malloc(100)); /* waits for the end of the fork */
 }
 
+/* Results in the handler. A reader may wait for the end of the fork, so the first are refused. */
+static int synchronizes[4];
+static struct prudence_domain *manual; /* no thread ends its grace periods */
+
+static void wait_for_readers(void)
+{
+    prudence_gp_t cookie = prudence_domain_get_state(manual);
+
+    synchronizes[0] = prudence_domain_synchronize(prudence_default_domain());
+    synchronizes[1] = prudence_domain_synchronize_expedited(prudence_default_domain());
+    if (synchronizes[0] == EBUSY) { /* or else it would not end */
+        synchronizes[2] = prudence_domain_cond_synchronize(manual, cookie);
+        synchronizes[3] = prudence_domain_cond_synchronize_expedited(manual, cookie);
+    }
+    prudence_synchronize(); /* no thread is inside a section */
+    prudence_synchronize_expedited();
+    prudence_gp_cond_synchronize(prudence_gp_get_state());
+    prudence_gp_cond_synchronize_expedited(prudence_gp_get_state());
+    prudence_urcu_synchronize(NULL);
+}
+
 /* Queues a callback and a destructor, which a thread that waits for the end of the fork will run.
  * liburcu's barriers report and return. */
 static void wait_for_code(void)
@@ -85,9 +107,13 @@ static void wait_for_code(void)
     prudence_urcu_defer_barrier(NULL);
 }
 
+static void (*wait_in_fork)(void); /* what a handler does that is not armed */
+
 /* Runs with our locks held. Makes a cache, which other threads use at once. */
 static void early_prepare_handler(void)
 {
+    if (wait_in_fork)
+        wait_in_fork();
     if (!armed)
         return;
     use(&early_prepare.object);
@@ -100,8 +126,10 @@ static void early_prepare_handler(void)
         __atomic_store_n(&made_by_handler, new, __ATOMIC_RELEASE);
         usleep(20000);
     }
-    if (round_number == 2)
+    if (round_number == 2) {
         wait_for_code();
+        wait_for_readers();
+    }
     if (prudence_cache_destroy(cache) != EBUSY)
         abort();
 }
@@ -136,6 +164,7 @@ static void arm(void)
     /* from now on there is a queue, and a thread that runs the callbacks */
     prudence_call(&head, note_call);
     prudence_barrier();
+    manual = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     ran = round_number = 0;
     cache = prudence_cache_create("forked", 128, NULL);
     early_prepare.calls = early_parent.calls = late_prepare.calls = late_parent.calls = 0;
@@ -158,6 +187,9 @@ static void disarm(void)
     assert_int_equal(late_parent.calls, FORK_TIMES);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(barriers[i], EBUSY);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(synchronizes[i], EBUSY);
+    assert_int_equal(prudence_domain_destroy(manual), 0);
     assert_int_equal(prudence_barrier(), 0);
     assert_int_equal(__atomic_load_n(&ran, __ATOMIC_SEQ_CST), 1);
     prudence_synchronize();
@@ -173,6 +205,35 @@ TEST(handlers_may_allocate)
         "handlers use the library", arm, NULL, keep_busy, handlers_ran, disarm, 0};
 
     fork_matrix(&row, 1);
+}
+
+/* The reader stays until the fork is over, as one that allocates may have to. */
+static int fork_during_a_section(void (*wait)(void))
+{
+    struct held_reader reader = {.domain = NULL};
+
+    alarm(patience(5));
+    held_reader_start(&reader);
+    wait_in_fork = wait;
+    if (fork() == 0)
+        _exit(0);
+    held_reader_end(&reader);
+    return 0;
+}
+
+static void synchronize_as_liburcu(void)
+{
+    prudence_urcu_synchronize(NULL);
+}
+
+TEST(a_wait_that_cannot_be_refused_ends_the_process)
+{
+    expect_death(fork_during_a_section(prudence_synchronize),
+                 "prudence_synchronize for domain 'default'");
+    assert_int_equal(said("in a handler of pthread_atfork"), 1);
+    expect_death(fork_during_a_section(synchronize_as_liburcu),
+                 "synchronize_rcu for domain 'default'");
+    assert_int_equal(said("in a handler of pthread_atfork"), 1);
 }
 
 /* A handler that forks. Its child continues the outer fork, as usual. */

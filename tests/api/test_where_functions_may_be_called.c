@@ -81,7 +81,7 @@ static const char *const place_names[PLACES] = {"a lazy destructor",
 #define FOR_CALLBACKS  "EEEE.EEEEB"
 #define URCU_CALLBACKS "RRRR.R...R"
 #define FOR_READERS    ".....EE..B"
-#define SYNCHRONIZES   ".....EE..."
+#define SYNCHRONIZES   ".....EE..B"
 #define OR_ABORTS      ".....AA..."
 #define URCU_READERS   ".....A...."
 

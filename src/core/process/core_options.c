@@ -3,6 +3,7 @@
 #include "gp/user/mode.h"
 #include "gp/user/process_life.h"
 #include "gp/user/stall.h"
+#include "gp/user/wait_request.h"
 #include "heap/background.h"
 #include "heap/harmless.h"
 #include "posix.h"
@@ -29,6 +30,12 @@ static void set_decay(uint64_t time)
 {
     store_relaxed(&slab_decay, time);
     os_pages_set_decay(time);
+}
+
+static void set_wait_max(uint64_t time)
+{
+    store_relaxed(&slab_wait_max, time);
+    store_relaxed(&gp_wait_max, time);
 }
 
 /* The environment may name latent_limit and latent_ceiling in either order. They are compared when
@@ -103,7 +110,7 @@ const struct option core_options[] = {
      .set = limit_set_ceiling, .possible = ceiling_is_possible_now},
     {ROW_BYTES("cache_per_cpu", OPTION_BYTES), .word = &slab_cache_per_cpu},
     {ROW_BYTES("cache_total", OPTION_BYTES), .word = &slab_cache_total},
-    {ROW_TIME("wait_max", "a time (us, ms, s)"), .word = &slab_wait_max},
+    {ROW_TIME("wait_max", "a time (us, ms, s)"), .set = set_wait_max},
     {ROW_TIME("stall_timeout", "a time (us, ms, s); 0: never"), .word = &gp_stall_timeout},
     {ROW_SWITCH("stall_trace"), .flag = &gp_stall_trace},
     {ROW_BYTES("retain", OPTION_BYTES), .set = os_pages_set_retain},

@@ -371,6 +371,11 @@ void prudence_urcu_after_fork_child(struct prudence_domain *domain)
 /* Waits, or does not return. */
 static void synchronize(struct prudence_domain *domain, const char *what, void *caller)
 {
+    const struct wait_request request = {.what = what,
+                                         .of = "for domain",
+                                         .name = domain->name,
+                                         .caller = caller,
+                                         .returns_nothing = true};
     bool inside = domain == &prudence_default ? prudence_read_lock_held()
                                               : !gp_may_leave_and_wait(domain, NULL);
     uint64_t was_online;
@@ -381,7 +386,7 @@ static void synchronize(struct prudence_domain *domain, const char *what, void *
             "would wait for itself",
             what, domain->name, caller);
     was_online = gp_leave_to_wait(domain);
-    gp_wait(domain, gp_snapshot(domain), 0);
+    wait_request_wait(&request, domain, gp_snapshot(domain));
     gp_return_from_wait(domain, was_online);
 }
 

@@ -10,6 +10,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
 #include "gp/user/may_wait.h"
+#include "gp/user/wait_request.h"
 
 #define PATIENCE_NS 100000
 
@@ -58,6 +59,8 @@ static int poll_synchronize(struct prudence_domain *domain, gp_cookie cookie, bo
 {
     uint64_t was_online;
 
+    if (os_lock_forking)
+        return EBUSY; /* see wait_request.c */
     if (!gp_may_leave_and_wait(domain, domain)) {
         if (gp_is_first_from(caller))
             report_self_wait(what, domain, caller);
@@ -71,14 +74,20 @@ static int poll_synchronize(struct prudence_domain *domain, gp_cookie cookie, bo
     return 0;
 }
 
-/* Waits in the default domain; aborts if the wait would never end. */
+/* Waits in the default domain; aborts where the wait would never end. */
 static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 {
+    const struct wait_request request = {.what = what,
+                                         .of = "for domain",
+                                         .name = prudence_default.name,
+                                         .caller = caller,
+                                         .returns_nothing = true};
+
     if (!gp_may_wait_for(&prudence_default)) {
         report_self_wait(what, &prudence_default, caller);
         os_panic("aborting: the caller of %s could free memory that readers still use", what);
     }
-    gp_wait(&prudence_default, cookie, 0);
+    wait_request_wait(&request, &prudence_default, cookie);
 }
 
 void prudence_synchronize(void)

@@ -3,7 +3,9 @@
  * A wait for readers that a program asks for is refused where the thread would wait for itself: in
  * a section that the wait is for, or while a hazard pointer of the thread names what waits. It is
  * refused in a handler of pthread_atfork that runs between the library's own, too, because a reader
- * that allocates waits for the end of the fork.
+ * that allocates waits for the end of the fork. A function that returns nothing cannot refuse
+ * there: it waits, because most readers leave without the library, and ends the process if one does
+ * not.
  *
  * The table in docs/reference/rcu.md lists every public function.
  */
@@ -15,6 +17,12 @@
 
 #include "gp/user/domain.h"
 #include "gp/user/may_wait.h"
+
+/* The least time that such a wait lasts, because a program that wants short implicit waits does not
+ * want its process to end. */
+#define FORK_WAIT_LEAST UINT64_C(500000000) /* ns */
+
+uint64_t gp_wait_max READ_MOSTLY = FORK_WAIT_LEAST;
 
 static void wait_request_report(const struct wait_request *request, const char *where,
                                 const char *cache, const char *why)
@@ -40,6 +48,19 @@ int wait_request_refuse_in_fork(const struct wait_request *request)
         wait_request_report(request, "in a handler of pthread_atfork", NULL,
                             "threads that wait for the fork");
     return EBUSY;
+}
+
+void wait_request_wait(const struct wait_request *request, struct prudence_domain *domain,
+                       gp_cookie cookie)
+{
+    uint64_t deadline = 0;
+
+    if (os_lock_forking)
+        deadline = os_clock_after(max_size(load_relaxed(&gp_wait_max), FORK_WAIT_LEAST));
+    if (gp_wait(domain, cookie, deadline))
+        return;
+    wait_request_refuse_in_fork(request);
+    os_panic("aborting: the caller of %s could free memory that readers still use", request->what);
 }
 
 int wait_request_refuse_section(const struct wait_request *request)

@@ -3,9 +3,9 @@
 #ifndef GP_USER_WAIT_REQUEST_H
 #define GP_USER_WAIT_REQUEST_H
 
-#include "base/base.h"
+#include "gp/gp.h"
 
-struct prudence_domain;
+extern uint64_t gp_wait_max; /* ns; the option wait_max */
 
 /* The wait that a caller asks for, and on whose behalf. */
 struct wait_request {
@@ -40,5 +40,11 @@ int wait_request_refuse_names(const struct wait_request *request);
 
 /* Returns EBUSY. */
 int wait_request_refuse_in_fork(const struct wait_request *request);
+
+/* Waits for a function that returns nothing. In a handler of pthread_atfork that runs between the
+ * library's own, reports the caller and ends the process if the wait is not over after wait_max (at
+ * least 500 ms), because a reader may wait for the end of the fork. Holds no lock. */
+void wait_request_wait(const struct wait_request *request, struct prudence_domain *domain,
+                       gp_cookie cookie);
 
 #endif /* GP_USER_WAIT_REQUEST_H */

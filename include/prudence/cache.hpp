@@ -121,7 +121,10 @@ template <class T> class cache
 
     // Waits for retired objects and their destructors. In a section, a callback or the destructor
     // of an object of another cache, nothing can wait: then a thread of the library ends the cache
-    // soon. The library reports objects that live, and keeps the cache for the rest of the process.
+    // soon. So it does where the objects are protected by hazard pointers and one that this thread
+    // has made names something. A protection by a hazard_pointer that another thread made and moved
+    // here is waited for. The library reports objects that live, and keeps the cache for the rest
+    // of the process.
     ~cache()
     {
         static_cast<void>(prudence_cache_destroy_later(cache_));
@@ -167,7 +170,9 @@ template <class T> class cache
     }
 
     // Waits until objects that were retired before have ended. Throws std::system_error where that
-    // would never be (EDEADLK: inside a section, or in a destructor).
+    // would never be (EDEADLK: inside a section, or in a destructor). Hazard pointers of this
+    // thread that protect such objects are waited for, too, because they may move to another
+    // thread. The library reports them after the option stall_timeout. Reset them before.
     void barrier()
     {
         if (int error = prudence_cache_barrier(cache_))

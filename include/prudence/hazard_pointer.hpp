@@ -136,8 +136,11 @@ inline constexpr bool is_hazard_protectable =
 /*
  * A domain for caches whose objects hazard pointers protect: cache<route> routes("route",
  * hazard_default_domain()). Its objects need no base and no callback: the allocator
- * itself waits for the hazard pointers. The domain lives as long as the process. Throws
- * std::bad_alloc.
+ * itself waits for the hazard pointers. A thread that waits for such a cache (barrier()) or for the
+ * domain, while a hazard_pointer of the thread protects a retired object, waits for ever: the
+ * library cannot refuse, because a hazard_pointer may move. A report follows after the option
+ * stall_timeout.
+ * The domain lives as long as the process. Throws std::bad_alloc.
  */
 [[nodiscard]] inline prudence_domain *hazard_default_domain()
 {

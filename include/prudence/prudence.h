@@ -320,10 +320,11 @@ PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
  * number: EINVAL for NULL; EDEADLK, with a report that names the place and the thread, if the call
  * would wait for itself. Without a destructor these are the sections in which
  * prudence_domain_synchronize of the cache's domain fails. With one they are any read-side critical
- * section, and any destructor. With both kinds, a hazard pointer of the thread (not a movable one)
- * that names a deferred object of the cache; other names block no thread. EBUSY in a handler of
- * pthread_atfork that runs between the library's own, because the threads that this waits for may
- * wait for the end of the fork.
+ * section, and any destructor. With both kinds, a hazard pointer of the thread that names a
+ * deferred object of the cache; other names block no thread. A movable hazard pointer may be
+ * another thread's, so for that the call waits, and reports it after the option stall_timeout.
+ * EBUSY in a handler of pthread_atfork that runs between the library's own, because the threads
+ * that this waits for may wait for the end of the fork.
  */
 PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
 
@@ -348,9 +349,10 @@ PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 
 /*
  * Works like prudence_cache_destroy, but where that would return EDEADLK (in a destructor, a
- * section, a callback), returns 0, and a thread of the library destroys the cache later. Live
- * objects are reported then. For destructors of C++ and Rust, which may run anywhere: a cache may
- * belong to an object of another cache.
+ * section, a callback), returns 0, and a thread of the library destroys the cache later. So it does
+ * if objects of the cache's domain may be named, and a movable hazard pointer that this thread has
+ * acquired names something. Live objects are reported then. For destructors of C++ and Rust, which
+ * may run anywhere: a cache may belong to an object of another cache.
  */
 PRUDENCE_API int prudence_cache_destroy_later(struct prudence_cache *cache);
 

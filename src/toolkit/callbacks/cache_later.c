@@ -21,14 +21,19 @@
 #include "slab/reclaim/drain.h"
 #include "toolkit/callbacks/destruct.h"
 #include "toolkit/callbacks/may_wait.h"
+#include "toolkit/domains/hazard_slots.h"
 
 static const char what[] = "prudence_cache_destroy_later";
 
 _Static_assert(sizeof(struct prudence_head) == sizeof(((struct prudence_cache *)NULL)->later),
                "room for the head");
 
+/* A movable slot that names something counts as this thread's, although another thread may have it:
+ * then the cache ends later for no reason. */
 static bool cache_may_end_now(const struct prudence_cache *cache)
 {
+    if (cache->flags & CACHE_POLLS_OBJECTS && hazard_slots_thread_may_name())
+        return false;
     if (cache_body_of(cache)->destructor)
         return !destruct_here() && gp_may_wait();
     return gp_may_wait_for(cache->domain);

@@ -27,6 +27,7 @@
 #include "toolkit/callbacks/destruct.h"
 #include "toolkit/callbacks/destruct_hand.h"
 #include "toolkit/callbacks/destruct_worker.h"
+#include "toolkit/domains/named.h"
 
 #define BARRIER_NS   20000 /* between checks of destructors that other threads run */
 #define EPOCH_SET(e) (1u << (e))
@@ -52,17 +53,22 @@ static bool empty_rings(struct prudence_cache *cache, uint64_t deadline)
 static bool wait_for_epoch(struct prudence_cache *cache, unsigned epoch, uint64_t deadline)
 {
     const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
+    const bool by_object = cache->flags & CACHE_POLLS_OBJECTS;
+    struct named_stall stall UNINITIALIZED;
 
+    stall.begun = false;
     while (load_acquire(pending)) {
         if (deadline && os_clock_ns() >= deadline)
             return false;
         node_shrink_to(cache, cache->body->free_limit); /* merges */
-        if (unlikely(cache->flags & CACHE_POLLS_OBJECTS))
+        if (unlikely(by_object))
             drain_cache(cache, false);
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;
         if (drain_any_in_slabs(cache))
             gp_wait_for_sections(cache->domain, gp_snapshot(cache->domain), deadline, false);
+        if (unlikely(by_object))
+            named_note(cache, &stall);
         if (load_acquire(pending))
             os_sleep_ns(BARRIER_NS);
     }

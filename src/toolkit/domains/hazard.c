@@ -32,15 +32,14 @@
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
 #include "gp/user/slots.h"
-#include "gp/user/stall.h"
 #include "toolkit/domains/hazard.h"
 #include "toolkit/domains/hazard_names.h"
 #include "toolkit/domains/schemes.h"
 
 struct hazard_round {
     uint32_t driving; /* taken by compare-and-swap; guards the rest */
-    bool under_way, reported;
-    uint64_t goal, began; /* ns; when `watch` was filled */
+    bool under_way;
+    uint64_t goal;
     struct hazard_watch watch;
 };
 
@@ -92,31 +91,13 @@ static void hazard_round_begin(struct prudence_domain *domain, struct hazard_rou
     round->under_way = true;
 }
 
-/* Reports the names that the round waits for, once, after the time of a stall. */
-static void round_report(struct prudence_domain *domain, struct hazard_round *round)
-{
-    const uint64_t timeout = load_relaxed(&gp_stall_timeout);
-    const uint64_t stayed = os_clock_ns() - round->began;
-
-    if (!timeout || round->reported || stayed < timeout)
-        return;
-    round->reported = true;
-    for (unsigned i = 0; i < round->watch.count; i++)
-        stall_report(domain, hazard_slots_thread(round->watch.seen[i].slot),
-                     round->watch.seen[i].name, stayed);
-}
-
 static void round_drive(struct prudence_domain *domain, struct hazard_round *round)
 {
     if (!round->under_way)
         hazard_round_begin(domain, round);
     if (!hazard_names_watched(&round->watch)) {
-        if (round->watch.is_new) {
-            round->began = os_clock_ns();
-            round->reported = false;
-        }
         hazard_slots_reap();
-        round_report(domain, round);
+        hazard_names_report(domain, &round->watch);
         return;
     }
     round->under_way = false;

@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "gp/user/stall.h"
 #include "toolkit/domains/hazard_names.h"
 
 void hazard_names_begin(struct hazard_walk *walk)
@@ -82,6 +83,8 @@ static void look_on(struct hazard_watch *watch)
         watch->seen[watch->count].slot = slot;
         watch->seen[watch->count++].name = name;
     }
+    watch->reported = false;
+    watch->began = watch->count ? os_clock_ns() : 0;
 }
 
 /*
@@ -96,6 +99,25 @@ bool hazard_names_watched(struct hazard_watch *watch)
     if (watch->is_new)
         look_on(watch);
     return !watch->count;
+}
+
+/* Returns whether the names have stayed for the time of a stall, and were not reported. */
+bool hazard_names_stall(const struct hazard_watch *watch)
+{
+    const uint64_t timeout = load_relaxed(&gp_stall_timeout);
+
+    return timeout && watch->count && !watch->reported && os_clock_ns() - watch->began >= timeout;
+}
+
+/* Reports them then. The caller holds no lock. */
+void hazard_names_report(struct prudence_domain *domain, struct hazard_watch *watch)
+{
+    if (!hazard_names_stall(watch))
+        return;
+    watch->reported = true;
+    for (unsigned i = 0; i < watch->count; i++)
+        stall_report(domain, hazard_slots_thread(watch->seen[i].slot), watch->seen[i].name,
+                     os_clock_ns() - watch->began);
 }
 
 static void insert(struct hazard_names *names, uintptr_t name)

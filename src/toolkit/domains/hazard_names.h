@@ -26,6 +26,8 @@ struct hazard_watch {
     struct hazard_walk walk; /* the slots to read after these */
     unsigned count;
     bool is_new; /* the names below were seen by the last search for the first time */
+    bool reported;
+    uint64_t began; /* ns; when they were */
     struct {
         const struct prudence_hazard *slot;
         const void *name;
@@ -34,6 +36,8 @@ struct hazard_watch {
 
 void hazard_names_watch(struct hazard_watch *watch);
 bool hazard_names_watched(struct hazard_watch *watch);
+bool hazard_names_stall(const struct hazard_watch *watch);
+void hazard_names_report(struct prudence_domain *domain, struct hazard_watch *watch);
 
 #define HAZARD_FILTER_BITS 16
 

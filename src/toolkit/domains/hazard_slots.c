@@ -383,26 +383,27 @@ unsigned hazard_slots_records(bool *only_own)
     return records;
 }
 
-/* Returns whether a slot of the record, but no movable one, names something of that kind. */
-static bool record_names_any(const struct prudence_hazards *record,
+/* Returns whether one of these slots of the record names something of that kind. */
+static bool record_names_any(const struct prudence_hazards *record, uint32_t slots,
                              bool (*is)(const void *name, void *context), void *context)
 {
-    for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++) {
-        const void *name = load_relaxed(&record->slots[i].name);
+    for (; slots; slots &= slots - 1) {
+        const void *name = load_relaxed(&record->slots[__builtin_ctz(slots)].name);
 
-        if (name && !(load_relaxed(&record->movable) >> i & 1) && is(name, context))
+        if (name && is(name, context))
             return true;
     }
     return false;
 }
 
-/* The same for the slots of this thread. */
+/* The same for the slots of this thread, but no movable ones. */
 bool hazard_slots_thread_names_any(bool (*is)(const void *name, void *context), void *context)
 {
     bool any = false;
 
     for (const struct hazard_owner *owner = mine; owner && !any; owner = owner->next)
-        any = record_names_any(owner->record, is, context);
+        any = record_names_any(owner->record, ALL_SLOTS & ~load_relaxed(&owner->record->movable),
+                               is, context);
     return any;
 }
 
@@ -416,6 +417,16 @@ static bool is_any_name(const void *name, void *context)
 bool hazard_slots_thread_names(void)
 {
     return hazard_slots_thread_names_any(is_any_name, NULL);
+}
+
+/* The same, also if the slot is movable, so that another thread may have it. */
+bool hazard_slots_thread_may_name(void)
+{
+    bool any = false;
+
+    for (const struct hazard_owner *owner = mine; owner && !any; owner = owner->next)
+        any = record_names_any(owner->record, ALL_SLOTS, is_any_name, NULL);
+    return any;
 }
 
 /* Returns the id of the thread that the slot belongs to; 0: none now, or any that wants it. */

@@ -8,7 +8,9 @@
  * may name other memory, and objects that are live, for as long as they like; the wait forgets
  * those. Whether an object is deferred is certain only while the heap is held as for a walk
  * (slab/fork.c) and the CPUs of the cache are owned. So the wait asks when it sees a name first,
- * and then less and less often, in case the address was reused and named again in between.
+ * and then less and less often, in case the address was reused and named again in between. A name
+ * that stays is reported as a stall, because it may be in a movable slot that this thread has; no
+ * record says which thread that is.
  *
  * Locks: none is held during a sleep.
  */
@@ -21,7 +23,6 @@
 #include "slab/slab.h"
 #include "slab/start.h"
 #include "toolkit/domains/hazard.h"
-#include "toolkit/domains/hazard_names.h"
 
 #define PAUSE_MIN_NS 5000
 #define PAUSE_MAX_NS 1000000
@@ -112,6 +113,7 @@ bool named_wait(struct prudence_cache *cache, uint64_t deadline)
             keep_deferred(&watch, cache);
         if (!watch.count)
             continue; /* there may be further names */
+        hazard_names_report(cache->domain, &watch);
         if (deadline && os_clock_ns() >= deadline)
             return false;
         hazard_slots_reap();
@@ -119,4 +121,15 @@ bool named_wait(struct prudence_cache *cache, uint64_t deadline)
     }
     gp_drive_tell_over(cache->domain);
     return true;
+}
+
+void named_note(struct prudence_cache *cache, struct named_stall *stall)
+{
+    if (!stall->begun)
+        hazard_names_watch(&stall->watch);
+    stall->begun = !hazard_names_watched(&stall->watch);
+    if (!hazard_names_stall(&stall->watch))
+        return;
+    keep_deferred(&stall->watch, cache);
+    hazard_names_report(cache->domain, &stall->watch);
 }

@@ -17,6 +17,8 @@ struct Thread {
     /// The number plus one; 0: none yet.
     number: Cell<usize>,
     guards: Cell<usize>,
+    /// Guards that ended while bags waited, since this thread has checked them (`garbage/stages.rs`).
+    ends: Cell<u32>,
     /// The library knows that a guard which this thread leaks protects for ever.
     outlives: Cell<bool>,
 }
@@ -24,7 +26,12 @@ struct Thread {
 thread_local! {
     /// Without a destructor, so that it lasts as long as the thread.
     static THREAD: Thread = const {
-        Thread { number: Cell::new(0), guards: Cell::new(0), outlives: Cell::new(false) }
+        Thread {
+            number: Cell::new(0),
+            guards: Cell::new(0),
+            ends: Cell::new(0),
+            outlives: Cell::new(false),
+        }
     };
 
     static END: End = const { End };
@@ -95,6 +102,20 @@ pub(crate) fn leave() -> bool {
         }
         rest == 0
     })
+}
+
+/// Counts a guard that has ended while bags waited. Returns their number since the last
+/// [`restart_count`].
+pub(crate) fn count_end() -> u32 {
+    THREAD.with(|thread| {
+        thread.ends.set(thread.ends.get().wrapping_add(1));
+        thread.ends.get()
+    })
+}
+
+/// This thread checks bags that wait.
+pub(crate) fn restart_count() {
+    THREAD.with(|thread| thread.ends.set(0));
 }
 
 /// Returns whether this thread has a guard.

@@ -15,6 +15,14 @@
 //! had counted an event before. All accesses are sequentially consistent there, because each side
 //! writes one word and then reads the other's.
 //!
+//! The end of a section is not, because a fence would cost each guard more than all the rest. So a
+//! guard may read the old count before the end of its section is visible, and the thread that counts
+//! an event may still find the section open. Then both go on, and nobody is left to check. The same
+//! is so if the section that was blocking ends without a check here, because it is one of C, or of
+//! another collector. So `kept` says that bags wait, and a thread that ends guards checks again: at
+//! the 64th of them, at the 128th, and so on. No order is needed for that: the end of the section and
+//! the word become visible at some time, and a later check finds both.
+//!
 //! Owned guards are sections of another domain, for which bags wait as well once there was such a
 //! guard (`seize/owned.rs` says why nothing is missed).
 //!
@@ -37,18 +45,26 @@ use std::time::{Duration, Instant};
 
 /// How often a gate's holder checks whether the bags with its cookie are over already.
 const LOOKS: usize = 3;
+/// How many guards of a thread end before it checks again whether bags that wait are over. Later
+/// checks are at each power of two, and at least after each `SELDOM` guards.
+const SOON: u32 = 64;
+const SELDOM: u32 = 1 << 16;
 /// How often a thread calls up to `most` bags, if others close bags at the same time.
 const ROUNDS: usize = 4;
 /// Between checks of a thread that waits, at first and at most.
 const PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
+/// In `News::kept`.
+const WAITING: u32 = 1;
+const READY: u32 = 2;
+
 /// The words that each guard reads, alone on its cache lines.
 #[repr(align(128))]
 struct News {
     events: AtomicUsize,
-    /// There are bags in `ready`.
-    ready: AtomicBool,
+    /// Of which stages there are bags. The holder of the gate writes it.
+    kept: AtomicU32,
 }
 
 /// The garbage of a collector.
@@ -155,7 +171,7 @@ impl Garbage {
     pub(super) const fn new(limit: usize, most: usize) -> Garbage {
         Garbage {
             lanes: Lanes::new(),
-            news: News { events: AtomicUsize::new(0), ready: AtomicBool::new(false) },
+            news: News { events: AtomicUsize::new(0), kept: AtomicU32::new(0) },
             limit: AtomicUsize::new(limit),
             most,
             next: AtomicPtr::new(ptr::null_mut()),
@@ -276,7 +292,20 @@ impl Garbage {
     /// Calls ready entries, when a thread's last guard has ended, which noted `seen` events.
     #[inline]
     pub(crate) fn look(&self, seen: usize) {
-        if self.news.events.load(Relaxed) != seen || self.news.ready.load(Relaxed) {
+        if self.news.events.load(Relaxed) != seen {
+            return self.collect();
+        }
+        let kept = self.news.kept.load(Relaxed);
+        if kept != 0 {
+            self.look_again(kept);
+        }
+    }
+
+    /// Checks now and then although there is no event. The head of this file says why.
+    #[inline(never)]
+    fn look_again(&self, kept: u32) {
+        let is_due = |ends: u32| ends % SELDOM == 0 || (ends >= SOON && ends.is_power_of_two());
+        if kept & READY != 0 || is_due(thread::count_end()) {
             self.collect();
         }
     }
@@ -293,6 +322,7 @@ impl Garbage {
         if calling::depth(self) != 0 {
             return; // the outer call goes on until nothing is ready
         }
+        thread::restart_count();
         for _ in 0..if self.most == usize::MAX { usize::MAX } else { ROUNDS } {
             let (chain, events) = match self.enter_or_tell() {
                 Some(mut stages) => (stages.take_some(), stages.known),
@@ -468,8 +498,14 @@ impl Held<'_> {
         }
         let most = self.garbage.most;
         let chain = self.ready.take(most);
-        self.garbage.news.ready.store(!self.ready.is_empty(), Relaxed);
+        self.say_what_is_kept();
         self.begin(chain)
+    }
+
+    fn say_what_is_kept(&self) {
+        let waiting = if self.waiting.is_empty() { 0 } else { WAITING };
+        let ready = if self.ready.is_empty() { 0 } else { READY };
+        self.garbage.news.kept.store(waiting | ready, Relaxed);
     }
 
     /// Appends closed bags to `waiting`, whose cookie the caller renews. Returns whether there was
@@ -496,7 +532,7 @@ impl Held<'_> {
     fn take_all(&mut self) -> Chain {
         let mut chain = self.ready.take_all();
         chain.append(self.waiting.take_all());
-        self.garbage.news.ready.store(false, Relaxed);
+        self.say_what_is_kept();
         self.begin(chain)
     }
 

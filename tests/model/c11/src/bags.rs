@@ -13,6 +13,8 @@ pub struct Rules {
     pub take: Ordering,
     pub tells: bool,       // a thread that finds the gate held counts an event, and tries again
     pub looks_again: bool, // the holder compares events after it has let the gate go
+    pub leave_fence: bool, // between the end of the reader's section and its look at events; the crate has none
+    pub looks_later: bool, // a later guard looks at bags that wait
     pub tell_fence: bool,  // between the notice of an owned guard and its first load
     pub look_fence: bool,  // between unlinking and searching for owned guards
 }
@@ -22,6 +24,8 @@ pub const RULES: Rules = Rules {
     take: AcqRel,
     tells: true,
     looks_again: true,
+    leave_fence: true,
+    looks_later: false,
     tell_fence: true,
     look_fence: true,
 };
@@ -146,7 +150,8 @@ impl Gate {
     }
 }
 
-/// A thread closes a bag and checks, while a reader leaves and checks.
+/// A thread closes a bag and checks, while a reader leaves and checks. If the reader does not fence, neither may see what the other has
+/// written: then a later guard finds that bags wait (Garbage::look_again).
 pub fn gate(rules: Rules) {
     let gate = Arc::new(Gate {
         rules,
@@ -165,12 +170,17 @@ pub fn gate(rules: Rules) {
         closer.collect();
     });
     gate.inside.store(0, Release);
-    fence(SeqCst);
+    if rules.leave_fence {
+        fence(SeqCst);
+    }
     if gate.events.load(Relaxed) != 0 {
         crate::noted();
         gate.collect();
     }
     closes.join().unwrap();
+    if rules.looks_later && gate.waiting.with(|waiting| unsafe { *waiting }) == 1 {
+        gate.collect();
+    }
     assert!(gate.next.load(Relaxed) == 0 && gate.waiting.with(|waiting| unsafe { *waiting }) == 0, "an entry is forgotten");
 }
 

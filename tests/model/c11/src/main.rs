@@ -268,11 +268,16 @@ fn cases() -> Vec<Case> {
         holds("mutant: a claimed line is released relaxed", Breaks(TWICE), bias::held, |r| r.release = Relaxed),
         bags("Rust: a lane and a thread that closes it", Holds, bags::lane, |_| {}),
         bags("Rust: the last reader or the closer looks", Holds, bags::gate, |_| {}),
+        bags("Rust: a reader leaves without a fence, and a later guard looks", Holds, bags::gate, |r| {
+            r.leave_fence = false;
+            r.looks_later = true;
+        }),
         bags("Rust: memory without a reclaimer, and an owned guard", Holds, bags::owned, |_| {}),
         bags("mutant, Rust: a bag put back relaxed", Breaks(IN_USE), bags::lane, |r| r.put = Relaxed),
         bags("mutant, Rust: a bag taken relaxed", Breaks(IN_USE), bags::lane, |r| r.take = Relaxed),
         bags("mutant, Rust: a thread that finds the gate held counts no event", Breaks(FORGOTTEN), bags::gate, |r| r.tells = false),
         bags("mutant, Rust: the holder of the gate does not look again", Breaks(FORGOTTEN), bags::gate, |r| r.looks_again = false),
+        bags("mutant, Rust: a reader leaves without a fence, and no later guard looks", Breaks(FORGOTTEN), bags::gate, |r| r.leave_fence = false),
         bags("mutant, Rust: an owned guard tells without a fence", Breaks(IN_USE), bags::owned, |r| r.tell_fence = false),
         bags("mutant, Rust: looks for owned guards without a fence", Breaks(IN_USE), bags::owned, |r| r.look_fence = false),
         own("the crate's text: a lane and a thread that closes it", Holds, own::sound::lane),
@@ -281,6 +286,8 @@ fn cases() -> Vec<Case> {
         own("mutant, the crate's text: a bag taken relaxed", Breaks(IN_USE), own::taken_relaxed::lane),
         own("mutant, the crate's text: a thread that finds the gate held counts no event", Breaks(FORGOTTEN), own::tells_nobody::gate),
         own("mutant, the crate's text: the holder of the gate does not look again", Breaks(FORGOTTEN), own::looks_once::gate),
+        own("the crate's text: a reader leaves without a fence, and a later guard looks", Holds, own::sound::later),
+        own("mutant, the crate's text: a reader leaves without a fence, and no later guard looks", Breaks(FORGOTTEN), own::never_looks_again::later),
         own("the crate's text: a reclaimer drains what two threads send", Holds, own::reclaimer::drains),
         own("the crate's text: a reclaimer ends while two threads send", Holds, own::reclaimer::ends),
         own("mutant, the crate's text: a value pushed relaxed", Breaks(IN_USE), own::pushed_relaxed::drains),

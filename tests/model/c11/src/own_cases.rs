@@ -74,3 +74,23 @@ pub fn gate() {
     adds.join().unwrap();
     world.ends(1);
 }
+
+/// The same without a fence where the reader leaves. Neither may see the other: then a later guard calls it.
+pub fn later() {
+    let world = World::new(1);
+    let adder = world.clone();
+    crate::own::thread::pin();
+    let seen = world.garbage.events();
+    let adds = loom::thread::spawn(move || adder.add(&object()));
+    crate::own::thread::unpin_without_fence();
+    world.garbage.look(seen);
+    adds.join().unwrap();
+    if world.called.load(Relaxed) == 0 {
+        crate::noted();
+    }
+    crate::own::thread::pin();
+    let seen = world.garbage.events();
+    crate::own::thread::unpin_without_fence();
+    world.garbage.look(seen);
+    world.ends(1);
+}

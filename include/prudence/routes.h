@@ -4,7 +4,7 @@
  * prefix that matches. Readers write nothing shared, take no lock, and do not wait, whatever
  * writers do. A full table of the Internet can be changed while being read: an update replaces one
  * node of a few cache lines, and the old node is freed when the readers have ended. docs/adr/0070
- * and 0080 have the design and the reasons. (P. McKenney, "Exploiting Deferred Destruction", 2004,
+ * has the design and the reasons. (P. McKenney, "Exploiting Deferred Destruction", 2004,
  * sections 2.2.18 and 3.5, has routing tables as the example of readers to whom data may be stale
  * for a moment.)
  *

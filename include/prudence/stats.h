@@ -124,7 +124,8 @@ struct prudence_stats {
 /* Figures of a domain. */
 struct prudence_domain_stats {
     char name[32];
-    char kind[16];          /* "memb", "qsbr", "manual", "srcu", "set" or "external" */
+    /* "memb", "qsbr", "manual", "srcu", "set", "external" or "hazard" */
+    char kind[16];
     uint64_t users;         /* caches and sets that name the domain */
     uint64_t readers;       /* threads that have a reader slot there */
     uint64_t grace_periods; /* completed */

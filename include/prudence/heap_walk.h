@@ -89,7 +89,7 @@ struct prudence_heap_object {
  *
  * The library holds nothing, so this may call all functions of the library, including these, take
  * locks, wait and fork. The remaining visits of the same slab do not show changes that this makes.
- * The function must return: a jump, an exception or a cancellation loses 300 KB.
+ * The function must return: a jump, an exception or a cancellation loses 540 KB.
  */
 typedef int prudence_heap_visitor(const struct prudence_heap_slab *slab,
                                   const struct prudence_heap_object *object, void *context);
@@ -120,13 +120,13 @@ typedef int prudence_heap_visitor(const struct prudence_heap_slab *slab,
  * The walk does not show the library's own metadata, nor memory inside a large block, such as the
  * objects of a region of short-term memory.
  *
- * The world is not stopped. For each 64 slabs or 16,384 objects the walk closes the object and
- * latent caches of the caches that they belong to for ten to a hundred microseconds. Threads that
- * use one of these take the slow path in that time. Threads that would move objects between a CPU's
- * caches and a node, in any cache, wait that long, as they do for a fork. The walk waits for no
- * grace period and runs no destructor.
+ * The world is not stopped. For each 64 slabs or 32,768 objects the walk closes the object and
+ * latent caches of the caches that they belong to, for ten microseconds to half a millisecond.
+ * Threads that use one of these take the slow path in that time. Threads that would move objects
+ * between a CPU's caches and a node, in any cache, wait that long, as they do for a fork. The walk
+ * waits for no grace period and runs no destructor.
  *
- * The walk takes 300 KB while it runs, whatever the heap's size. Thread-safe; several walks take
+ * The walk takes 540 KB while it runs, whatever the heap's size. Thread-safe; several walks take
  * turns. May be called inside read-side sections, in callbacks and destructors, and in a forked
  * child. Takes locks, so not for signal handlers. Returns 0 at the end, or
  *     EINVAL   visit is NULL, or a size is more than 512

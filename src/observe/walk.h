@@ -8,7 +8,7 @@
 #include "heap/heap.h"
 
 #define WALK_SLABS   64
-#define WALK_OBJECTS 16384 /* more than any slab has */
+#define WALK_OBJECTS 32768 /* no slab has more (walk.c) */
 
 struct walked_object {
     uint64_t cookie;

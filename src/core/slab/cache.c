@@ -187,6 +187,8 @@ static void choose_slab(const struct prudence_cache *cache, struct cache_body *b
                   left_over(cache, body, body->slab_bytes) > body->slab_bytes / ROOMY_LEFT_OVER))
         body->slab_bytes = densest(cache, body, body->slab_bytes);
     body->capacity = objects_in(cache, body, body->slab_bytes);
+    /* Only slabs of few objects are larger. Walks over the heap count on it. */
+    debug_assert(body->capacity * SLAB_STRIDE_MIN <= max_size(OS_SLAB_BYTES_MAX, os_page_size));
     body->colors = (unsigned)clamp_size(
         left_over(cache, body, body->slab_bytes) / color_step(cache) + 1, 1, COLORS_MAX);
     body->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(body->stride), 5, 10);
@@ -267,7 +269,7 @@ static void body_apply(struct cache_body *body, const struct prudence_cache *cac
     body->redzone =
         narrow(uint16_t, layout->flags & CACHE_CLOSED ? cache->alignment : slab_redzone);
     body->stride = round_up(layout->object_size + body->redzone, (size_t)cache->alignment);
-    body->stride = max_size(skewed(cache, body->stride), 2); /* see grid_of */
+    body->stride = max_size(skewed(cache, body->stride), SLAB_STRIDE_MIN);
     body->line_objects = line_objects(body->stride);
     choose_slab(cache, body);
     choose_window(cache, body);

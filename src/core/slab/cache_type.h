@@ -134,6 +134,8 @@ struct cache_body {
     struct cpu_note *fork_notes; /* notes of the fork under way (fork.c); under slab_caches_lock */
 };
 
+#define SLAB_STRIDE_MIN 2 /* bytes; see grid_of */
+
 #define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON */
 #define CACHE_CLOSED        (1u << 2) /* objects have no bytes, and no thread may touch the pages */

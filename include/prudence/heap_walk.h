@@ -151,8 +151,9 @@ static inline int prudence_heap_walk(struct prudence_cache *cache, prudence_heap
  * Prints all slabs of a cache (NULL: of all caches) by such a walk to `file`. As text prints a line
  * for each slab. As JSON prints one array of objects, each with the member "states". This has the
  * states of the slab's objects in the order of their addresses, each with the length of the run: L
- * live, C cached, D latent, F free, R resting ("3L12D81F"). Returns the value of
- * prudence_heap_walk, EINVAL for a bad argument, or the error number of the stream.
+ * live, C cached, D latent, F free, R resting ("3L12D81F"; "" if the slab has none of the cache's
+ * objects). Returns the value of prudence_heap_walk, EINVAL for a bad argument, or the error number
+ * of the stream.
  */
 PRUDENCE_API int prudence_heap_print(struct prudence_cache *cache, FILE *file,
                                      enum prudence_stats_format format);

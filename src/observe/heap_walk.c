@@ -153,7 +153,8 @@ static void print_slab(struct printing *printing, const struct prudence_heap_sla
                        : "; %lu objects: %lu live, %lu cached, %lu latent, %lu free, %lu resting\n",
         (unsigned long)slab->objects, (unsigned long)slab->live, (unsigned long)slab->cached,
         (unsigned long)slab->latent, (unsigned long)slab->free, (unsigned long)slab->resting);
-    output_text(output, printing->json ? ",\"states\":\"" : "");
+    if (printing->json) /* without objects there is no print_state() to end the string */
+        output_text(output, slab->objects ? ",\"states\":\"" : ",\"states\":\"\"}");
     printing->left = slab->objects;
     printing->run = 0;
     printing->separator = printing->json ? ",\n" : "";

@@ -332,6 +332,26 @@ COLD_TEST(a_walk_shows_the_live_objects_of_the_cache)
     destroy(other);
 }
 
+/* A slab of other caches' objects alone. */
+COLD_TEST(a_shared_slab_without_objects_is_printed_whole)
+{
+    static const char end[] =
+        "\"objects\":0,\"live\":0,\"cached\":0,\"latent\":0,\"free\":0,"
+        "\"resting\":0,\"states\":\"\"}]\n";
+    struct prudence_cache *cache = create_cold(64), *other = create_cold(64);
+    void *of_other = allocate(other);
+    static char text[20000];
+    FILE *file = fmemopen(text, sizeof text, "w");
+
+    assert_int_equal(prudence_heap_print(cache, file, PRUDENCE_STATS_JSON), 0);
+    fclose(file);
+    assert_true(strlen(text) > strlen(end));
+    assert_string_equal(text + strlen(text) - strlen(end), end);
+    prudence_cache_free(other, of_other);
+    destroy(cache);
+    destroy(other);
+}
+
 /* The structures, too, although metadata stays mapped. */
 COLD_TEST(the_memory_of_cold_caches_goes_back)
 {

@@ -174,11 +174,18 @@ static bool instruments_released(struct slab *slab, void *object, bool may_keep)
     return false;
 }
 
+/* Returns whether the slab is a large block that gives pages back when it shrinks. One with margins
+ * keeps its pages. */
+static bool gives_pages_back(const struct slab *slab)
+{
+    return !slab->cache->percpu && !slab->cache->body->margin;
+}
+
 /* Bounds stay exact, and no old byte survives. Red zones follow the size and zero the bytes that
- * are given up. */
+ * are given up, unless their pages are gone by then. */
 static bool instruments_must_move(const struct slab *slab)
 {
-    return annotate_on || (zero_on_free && !has_red_zones(slab));
+    return annotate_on || (zero_on_free && (!has_red_zones(slab) || gives_pages_back(slab)));
 }
 
 static size_t instruments_size_asked(const struct slab *slab, const void *object)

@@ -146,6 +146,27 @@ TEST_FIRST(found_by_check)
                  "its memory was last deferred by:");
 }
 
+/* Returns whether the bytes that a block gave up are zero when another block has their pages. */
+static bool shrinks_clean(void)
+{
+    size_t size = (size_t)1 << 20, kept = 300 << 10, reused = 600 << 10;
+    char *block, *other;
+
+    if (prudence_option_set("red_zones", "1"))
+        abort();
+    block = prudence_malloc(size);
+    memset(block, 0xAA, size);
+    block = prudence_realloc(block, kept);
+    other = prudence_malloc(reused);
+    return (unsigned char)block[kept - 1] == 0xAA && is_zero(other, reused);
+}
+
+/* First, before there are caches. */
+TEST_FIRST(large_blocks_shrink_with_red_zones)
+{
+    expect_exit(1, shrinks_clean(), "");
+}
+
 static void has_its_contents(void *object, void *destroyed)
 {
     assert_true(has_pattern(object, SIZE));

@@ -8,10 +8,13 @@
  *
  * Programs install their handlers after we did. So fault_handler_watch() is called again from time
  * to time, notices that, and steps in front of the new handler. A handler that calls the previous
- * one (ours) is reached again through us. So at each further entry for the same fault, we call the
- * next older handler. Handlers that leave by siglongjmp do no harm, because an entry counts as
- * another one for the same fault only if the signal's context is the same and the frame lies
- * deeper.
+ * one (ours) is reached again through us. So at each further entry for the same fault, we call an
+ * older handler. Handlers that leave by siglongjmp do no harm, because an entry counts as another
+ * one for the same fault only if the signal's context is the same and the frame lies deeper.
+ *
+ * A program that restores the handler from before its own restores one of ours. We have one
+ * function for each handler that we found, so the restored function says which of them the program
+ * has not removed.
  */
 #define _GNU_SOURCE /* REG_RIP */
 #include <errno.h>
@@ -31,7 +34,7 @@ static unsigned found_count;
 
 static __thread struct {
     const void *context, *frame;
-    unsigned depth;
+    unsigned left; /* handlers that this fault may still call: the oldest of `found` */
 } serving;
 
 #if defined(__aarch64__)
@@ -108,51 +111,97 @@ static void fault_pass_on(struct sigaction *found_action, int number, siginfo_t 
     }
 }
 
-static void on_fault(int number, siginfo_t *info, void *context)
+/* Examines a fault, and lets the signal take effect as if only the first `count` of the handlers
+ * that we found were installed. A handler that calls the one before it comes here again. */
+static void on_fault(unsigned count, int number, siginfo_t *info, void *context)
 {
     const void *frame = __builtin_frame_address(0);
     bool again = serving.context == context && (uintptr_t)frame < (uintptr_t)serving.frame;
     struct fault fault;
     int saved_errno = errno;
-    unsigned depth;
 
     if (!again) {
         serving.context = context;
         serving.frame = frame;
-        serving.depth = 0;
+        serving.left = FOUND_MAX;
         if (info->si_code > 0) {
             describe(info, context, &fault);
             fault_look_at(&fault);
         }
     }
-    depth = ++serving.depth;
-    fault_pass_on(depth <= found_count ? &found[found_count - depth] : NULL, number, info, context);
+    if (count < serving.left)
+        serving.left = count;
+    fault_pass_on(serving.left ? &found[--serving.left] : NULL, number, info, context);
     if (!again)
         serving.context = NULL;
     errno = saved_errno;
 }
 
+/* The function that is installed in front of found[level]. */
+#define ENTRY(level)                                                                               \
+    static void on_fault_##level(int number, siginfo_t *info, void *context)                       \
+    {                                                                                              \
+        on_fault(level + 1, number, info, context);                                                \
+    }
+ENTRY(0)
+ENTRY(1)
+ENTRY(2)
+ENTRY(3)
+ENTRY(4)
+ENTRY(5)
+ENTRY(6)
+ENTRY(7)
+
+static void (*const entries[FOUND_MAX])(int, siginfo_t *, void *) = {
+    on_fault_0, on_fault_1, on_fault_2, on_fault_3, on_fault_4, on_fault_5, on_fault_6, on_fault_7};
+
+/* Returns whether the handler is ours, and then forgets those that we found after it was installed,
+ * because the program has removed them. */
 static bool fault_is_ours(const struct sigaction *action)
 {
-    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
+    for (unsigned level = 0; level < FOUND_MAX; level++) {
+        if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == entries[level]) {
+            found_count = level + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Returns the level of a handler that was found now. One that was found before keeps its level, so
+ * a program that installs and removes a handler often does not use up the levels. If they are all
+ * in use, the oldest handler is forgotten.
+ */
+static unsigned level_for(const struct sigaction *action)
+{
+    unsigned level = 0;
+
+    while (level < found_count && (found[level].sa_sigaction != action->sa_sigaction ||
+                                   found[level].sa_flags != action->sa_flags))
+        level++;
+    if (level < FOUND_MAX)
+        return level;
+    for (unsigned i = 1; i < FOUND_MAX; i++)
+        found[i - 1] = found[i];
+    return FOUND_MAX - 1;
 }
 
 void fault_handler_watch(void (*look)(const struct fault *fault))
 {
-    struct sigaction present, ours = {.sa_sigaction = on_fault};
+    struct sigaction present, ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    unsigned level;
 
     if (found_count && os_calls_are_few())
         return;
     if (sigaction(SIGSEGV, NULL, &present) != 0 || fault_is_ours(&present))
         return;
-    if (found_count == FOUND_MAX) {
-        for (unsigned i = 1; i < FOUND_MAX; i++)
-            found[i - 1] = found[i];
-        found_count--;
-    }
-    found[found_count++] = present;
+    level = level_for(&present);
+    found[level] = present;
+    found_count = level + 1;
     fault_look_at = look;
+    ours.sa_sigaction = entries[level];
     ours.sa_mask = present.sa_mask;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (present.sa_flags & (SA_NODEFER | SA_RESTART));
+    ours.sa_flags |= present.sa_flags & (SA_NODEFER | SA_RESTART);
     sigaction(SIGSEGV, &ours, NULL);
 }

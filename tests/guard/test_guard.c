@@ -346,6 +346,64 @@ static void with_a_chained_handler(void)
     *object = 1;
 }
 
+static void on_fault_removed(int number)
+{
+    static const char text[] = "its handler of before\n";
+
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    signal(number, SIG_DFL);
+}
+
+/* The program removes its handler each time, the last time after we stepped in front. */
+static void with_a_removed_handler(void)
+{
+    struct sigaction action = {.sa_handler = on_fault_removed}, before;
+    char *object = guarded(64);
+
+    for (unsigned i = 0; i < 20; i++) {
+        sigaction(SIGSEGV, &action, &before);
+        prudence_free(guarded(64)); /* puts our handler in front */
+        sigaction(SIGSEGV, &before, NULL);
+    }
+    prudence_free(object);
+    *object = 1;
+}
+
+#define HANDLERS 12
+
+static struct sigaction older[HANDLERS];
+static unsigned handlers_left = HANDLERS;
+
+/* Stands for as many handlers, each of which calls the one before it. */
+static void on_fault_older(int number, siginfo_t *info, void *context)
+{
+    static const char text[] = "one of many\n";
+
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    if (handlers_left && older[--handlers_left].sa_flags & SA_SIGINFO)
+        older[handlers_left].sa_sigaction(number, info, context);
+    else
+        signal(number, SIG_DFL);
+}
+
+/* More handlers than we keep. Their flags differ, because each is another one. */
+static void with_many_handlers(void)
+{
+    struct sigaction action = {.sa_sigaction = on_fault_older};
+    static const int flags[] = {SA_NODEFER, SA_RESTART, SA_ONSTACK, SA_NOCLDSTOP};
+    char *object = guarded(64);
+
+    for (unsigned i = 0; i < HANDLERS; i++) {
+        action.sa_flags = SA_SIGINFO;
+        for (unsigned flag = 0; flag < 4; flag++)
+            action.sa_flags |= i >> flag & 1 ? flags[flag] : 0;
+        sigaction(SIGSEGV, &action, &older[i]);
+        prudence_free(guarded(64));
+    }
+    prudence_free(object);
+    *object = 1;
+}
+
 static sigjmp_buf back;
 
 static void on_fault_leaving(int number)
@@ -404,6 +462,12 @@ TEST(handlers_are_chained)
     assert_false(said("prudence"));
     expect_fault(with_a_chained_handler(), "use after free: write of");
     assert_int_equal(said("chained\n"), 1);
+    assert_int_equal(said("write of"), 1);
+    expect_fault(with_a_removed_handler(), "use after free: write of");
+    assert_false(said("its handler of before"));
+    expect_fault(with_many_handlers(), "use after free: write of");
+    assert_int_equal(said("write of"), 1);
+    assert_int_equal(said("one of many"), 8);
     expect_survival(with_a_leaving_handler(), "");
     assert_int_equal(said("write of"), 5);
     expect_fault(with_a_handler_for_once(), "");

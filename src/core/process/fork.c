@@ -245,5 +245,11 @@ void fork_start(void)
 {
     fork_parts_gather();
     posix_copy_start(mend_copy);
-    pthread_atfork(fork_prepare_parts, parent, child);
+    error = pthread_atfork(fork_prepare_parts, parent, child);
+    if (error)
+        os_report(
+            "fork handlers cannot be registered (error %d): each child counts as made by _Fork",
+            error);
 }
+    int error;
+

@@ -11,6 +11,8 @@
 #include <prudence/poll.h>
 #include <prudence/urcu-compat.h>
 
+#include "gp/user/readers.h"
+#include "gp/user/slots.h"
 #include "heap/nested.h"
 #include "support/before_constructors.h"
 #include "support/fork_matrix.h"
@@ -109,11 +111,37 @@ static void wait_for_code(void)
 
 static void (*wait_in_fork)(void); /* what a handler does that is not armed */
 
+/* What the first handler does besides, and whether this process is the child that it made. */
+static enum { AS_USUAL, FORKS, HAS_FORKED, IS_INNER } early_fork;
+static bool goes_on; /* the section of a child of a fork in that handler */
+
+/* Drivers take back slots of threads that are gone. This thread's is not one. */
+static void read_in_the_handler(void)
+{
+    struct prudence_domain *domain = gp_default_domain();
+
+    prudence_read_lock();
+    slots_reap(domain, false, READERS_ALL);
+    goes_on = load_relaxed(&readers_slot_or_panic(domain)->reader.word) != 0;
+    prudence_read_unlock();
+}
+
+static void fork_early(void)
+{
+    early_fork = HAS_FORKED;
+    if (fork() == 0) {
+        early_fork = IS_INNER;
+        read_in_the_handler();
+    }
+}
+
 /* Runs with our locks held. Makes a cache, which other threads use at once. */
 static void early_prepare_handler(void)
 {
     if (wait_in_fork)
         wait_in_fork();
+    if (early_fork == FORKS)
+        fork_early();
     if (!armed)
         return;
     use(&early_prepare.object);
@@ -271,6 +299,59 @@ static int fork_in_a_handler(void *unused)
 TEST(handlers_may_fork)
 {
     assert_child(fork_in_a_handler, NULL);
+}
+
+static void *poll_often(void *cookie)
+{
+    bool is_over = false;
+
+    for (unsigned i = 0; i < 100; i++)
+        is_over |= prudence_gp_poll_state(*(prudence_gp_t *)cookie);
+    return is_over ? cookie : NULL;
+}
+
+/* Returns whether this thread holds up a grace period that another thread of this process drives,
+ * and nothing else does. */
+static bool sections_count(void)
+{
+    prudence_gp_t cookie;
+    bool is_over;
+
+    prudence_read_lock();
+    cookie = prudence_gp_start_poll();
+    slots_reap(gp_default_domain(), false, READERS_ALL);
+    is_over = in_thread(poll_often, &cookie);
+    prudence_read_unlock();
+    prudence_synchronize();
+    return !is_over;
+}
+
+/* Four processes: this one; the handler's child, which ends the outer fork as a parent; and a child
+ * of each. */
+static int fork_in_the_first_handler(void *unused)
+{
+    struct held_reader other = {.name = "other"};
+    int status, result = 42;
+    pid_t child;
+
+    held_reader_start(&other);
+    prudence_read_lock();
+    prudence_read_unlock();
+    early_fork = FORKS;
+    child = fork();
+    if (early_fork == IS_INNER && (!goes_on || !sections_count()))
+        result = 1;
+    while (child && wait(&status) > 0)
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 42)
+            result = 1;
+    if (child && early_fork == HAS_FORKED)
+        held_reader_end(&other);
+    return result;
+}
+
+TEST(a_child_of_a_fork_in_a_handler_has_its_own_readers)
+{
+    assert_child(fork_in_the_first_handler, NULL);
 }
 
 SUITE(pthread_atfork(late_prepare_handler, late_parent_handler, late_child_handler))

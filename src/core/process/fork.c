@@ -22,6 +22,13 @@
  * something (bytes asked for, objects between a CPU's caches and a node) counts as being in the
  * library. So counts of such holdings belong to other threads, and the child clears them.
  *
+ * A fork handler that was registered before ours runs while the locks are held, and may fork. The
+ * child of that fork forgets other threads at once, because it may read, wait or end before the
+ * outer fork is over. It does so with the locks held, like any other child. The outer fork, which
+ * the child ends as a parent, then releases them, and revives what the child lacks. If a signal
+ * handler that interrupted the library in the fork handler forks, a part may be half done; so the
+ * child forgets other threads only at the end of the outer fork.
+ *
  * os/posix/copy.c notices a child that was made without the handlers (_Fork, clone), and mends the
  * child as after a fork that took nothing.
  */
@@ -184,6 +191,10 @@ static void fork_parts_gather(void)
 
 static __thread bool interrupted;
 
+/* Whether this process was made before the outermost fork of this thread, or by that fork or one
+ * nested in it, and is mended. Mended once, because a fork handler may make threads that read. */
+static __thread enum { BEFORE_FORK, BY_FORK, MENDED } made;
+
 /* Visit the parts that have the function. */
 #define CALL_EACH(function, arguments)                                                             \
     do {                                                                                           \
@@ -209,29 +220,46 @@ static void fork_release_parts(void)
             fork_parts[i]->done();
 }
 
-static void parent(void)
-{
-    if (--forks_under_way || interrupted)
-        return;
-    fork_release_parts();
-    CALL_EACH(resume, ());
-}
-
 static void mend(bool whole)
 {
     CALL_EACH(child, (whole));
 }
 
-static void child(void)
+/* Ends the outermost fork of this thread. */
+static void fork_ends(void)
 {
-    posix_copy_known();
-    if (--forks_under_way)
-        return;
-    mend(!interrupted);
+    const bool is_new = made != BEFORE_FORK;
+
+    if (made == BY_FORK)
+        mend(!interrupted);
+    made = BEFORE_FORK;
     if (interrupted)
         return;
     fork_release_parts();
-    CALL_EACH(revive, ());
+    if (is_new)
+        CALL_EACH(revive, ());
+    else
+        CALL_EACH(resume, ());
+}
+
+static void parent(void)
+{
+    if (--forks_under_way == 0)
+        fork_ends();
+}
+
+/* A fork nested in one that has taken all locks may mend if this thread holds nothing else: then it
+ * is outside of the library. */
+static void child(void)
+{
+    posix_copy_known();
+    made = BY_FORK;
+    if (--forks_under_way == 0) {
+        fork_ends();
+    } else if (interrupted || (os_lock_forking && os_busy == os_busy_of_fork)) {
+        mend(!interrupted);
+        made = MENDED;
+    }
 }
 
 /* Mends a child that was made without handlers, at the first use that needs this, as after a fork
@@ -243,6 +271,8 @@ static void mend_copy(void)
 
 void fork_start(void)
 {
+    int error;
+
     fork_parts_gather();
     posix_copy_start(mend_copy);
     error = pthread_atfork(fork_prepare_parts, parent, child);
@@ -251,5 +281,3 @@ void fork_start(void)
             "fork handlers cannot be registered (error %d): each child counts as made by _Fork",
             error);
 }
-    int error;
-

@@ -42,20 +42,21 @@ static void note_unfenced(struct prudence_cache *cache)
         cache->body->fork_notes = &no_notes;
 }
 
-/* Runs in the child. A cache that another handler made since has no notes, and no thread owns
- * it. */
-static void repair_unfenced(struct prudence_cache *cache)
-{
-    if (cache->body->fork_notes)
-        cpu_cache_repair_all(cache, &fork_token,
-                             cache->body->fork_notes != &no_notes ? cache->body->fork_notes : NULL);
-}
-
 static void drop_notes(struct prudence_cache *cache)
 {
     if (cache->body->fork_notes && cache->body->fork_notes != &no_notes)
         os_meta_free(cache->body->fork_notes, notes_bytes());
     cache->body->fork_notes = NULL;
+}
+
+/* Runs in the child. A cache that another handler made since has no notes, and no thread owns it.
+ * Once: the child of a fork within this fork goes on, and its own child comes here, too. */
+static void repair_unfenced(struct prudence_cache *cache)
+{
+    if (cache->body->fork_notes)
+        cpu_cache_repair_all(cache, &fork_token,
+                             cache->body->fork_notes != &no_notes ? cache->body->fork_notes : NULL);
+    drop_notes(cache);
 }
 
 void slab_fork_hold(void)

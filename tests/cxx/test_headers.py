@@ -97,9 +97,9 @@ MISUSE = {
     "a destructor that throws": ("struct t { ~t() noexcept(false); }; prudence::cache<t> *p = new prudence::cache<t>(\"t\");",
                                  "could not be caught"),
     "an object that is too large for a cache": (
-        "struct t { char bytes[32769]; }; prudence::cache<t> c(\"c\");", "32768 bytes at most"),
+        "struct t { char bytes[131073]; }; prudence::cache<t> c(\"c\");", "131072 bytes at most"),
     "an element that is too large": (
-        "struct t { char bytes[32769]; }; void f(prudence::hash_map<int, t> &m) { m.erase(1); }", "32768 bytes at most"),
+        "struct t { char bytes[131073]; }; void f(prudence::hash_map<int, t> &m) { m.erase(1); }", "131072 bytes at most"),
     "a guard that a function returns is not forgotten": ("prudence::hazard_pointer g(); void f() { g(); }", "nodiscard"),
     "an array": ("prudence::cache<int[4]> c(\"c\");", "one type"),
     "a hazard pointer names what it can protect": (

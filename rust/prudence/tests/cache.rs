@@ -252,7 +252,7 @@ fn types_of_every_size() {
     let bytes = Cache::new("bytes").unwrap();
     assert_eq!(*bytes.make(3_u8), 3);
     assert_eq!(Cache::<TooAligned>::new("aligned").unwrap_err().raw_os_error(), Some(EINVAL));
-    assert_eq!(Cache::<[u8; 32_769]>::new("large").unwrap_err().raw_os_error(), Some(EINVAL));
+    assert_eq!(Cache::<[u8; 131_073]>::new("large").unwrap_err().raw_os_error(), Some(EINVAL));
     assert_eq!(Cache::<u8>::new("").unwrap_err().raw_os_error(), Some(EINVAL));
     assert!(Cache::<u8>::new("a\0b").is_err());
 }

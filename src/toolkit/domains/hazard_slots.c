@@ -383,50 +383,44 @@ unsigned hazard_slots_records(bool *only_own)
     return records;
 }
 
-/* Returns whether one of these slots of the record names something of that kind. */
+/* Returns whether one of these slots of the record names something of that kind (NULL: anything). */
 static bool record_names_any(const struct prudence_hazards *record, uint32_t slots,
                              bool (*is)(const void *name, void *context), void *context)
 {
     for (; slots; slots &= slots - 1) {
         const void *name = load_relaxed(&record->slots[__builtin_ctz(slots)].name);
 
-        if (name && is(name, context))
+        if (name && (!is || is(name, context)))
             return true;
     }
     return false;
 }
 
-/* The same for the slots of this thread, but no movable ones. */
-bool hazard_slots_thread_names_any(bool (*is)(const void *name, void *context), void *context)
+/* The same for the slots of this thread; of movable ones, which another thread may have, only if
+ * `movable`. */
+bool hazard_slots_thread_names_any(bool movable, bool (*is)(const void *name, void *context),
+                                   void *context)
 {
     bool any = false;
 
-    for (const struct hazard_owner *owner = mine; owner && !any; owner = owner->next)
-        any = record_names_any(owner->record, ALL_SLOTS & ~load_relaxed(&owner->record->movable),
-                               is, context);
-    return any;
-}
+    for (const struct hazard_owner *owner = mine; owner && !any; owner = owner->next) {
+        uint32_t left_out = movable ? 0 : load_relaxed(&owner->record->movable);
 
-static bool is_any_name(const void *name, void *context)
-{
-    (void)name, (void)context;
-    return true;
+        any = record_names_any(owner->record, ALL_SLOTS & ~left_out, is, context);
+    }
+    return any;
 }
 
 /* Returns whether a slot of this thread names something. */
 bool hazard_slots_thread_names(void)
 {
-    return hazard_slots_thread_names_any(is_any_name, NULL);
+    return hazard_slots_thread_names_any(false, NULL, NULL);
 }
 
 /* The same, also if the slot is movable, so that another thread may have it. */
 bool hazard_slots_thread_may_name(void)
 {
-    bool any = false;
-
-    for (const struct hazard_owner *owner = mine; owner && !any; owner = owner->next)
-        any = record_names_any(owner->record, ALL_SLOTS, is_any_name, NULL);
-    return any;
+    return hazard_slots_thread_names_any(true, NULL, NULL);
 }
 
 /* Returns the id of the thread that the slot belongs to; 0: none now, or any that wants it. */

@@ -40,7 +40,8 @@ void hazard_slots_tell_over(void);
 void hazard_slots_reap(void);
 bool hazard_slots_thread_names(void);
 bool hazard_slots_thread_may_name(void);
-bool hazard_slots_thread_names_any(bool (*is)(const void *name, void *context), void *context);
+bool hazard_slots_thread_names_any(bool movable, bool (*is)(const void *name, void *context),
+                                   void *context);
 bool hazard_slots_may_use(const struct prudence_hazard *slot);
 int hazard_slots_thread(const struct prudence_hazard *slot);
 void hazard_slots_thread_ends(void);

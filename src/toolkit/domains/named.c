@@ -93,7 +93,7 @@ bool named_by_this_thread(struct prudence_cache *cache)
         return false;
     slab_fork_hold();
     named_hold_cpus(cache, &fenced);
-    names = hazard_slots_thread_names_any(is_deferred, cache);
+    names = hazard_slots_thread_names_any(false, is_deferred, cache);
     cpu_cache_release_all(cache, &fenced, fenced);
     slab_fork_let_go();
     return names;

@@ -10,6 +10,7 @@
 #include <prudence/heap_walk.h>
 
 #include "observe/walk.h"
+#include "slab/cache.h"
 #include "support/gp_child.h"
 
 static int count(const struct prudence_heap_slab *slab, const struct prudence_heap_object *object,
@@ -46,10 +47,8 @@ static unsigned walk_over(size_t size)
 static void slabs_of_all_capacities(void **state)
 {
     assert_int_equal(os_page_size, 64 << 10);
-    assert_int_equal(walk_over(1), 32768);
-    assert_int_equal(walk_over(2), 32768);
-    assert_int_equal(walk_over(3), 21845);
-    assert_int_equal(walk_over(4), 16384);
+    for (size_t size = 1; size <= 4; size++) /* sanitizers have red zones between the objects */
+        assert_int_equal(walk_over(size), (64 << 10) / max_size(size + slab_redzone, 2));
 }
 
 static void on_pages_of_64_kib(void **state)

@@ -383,7 +383,7 @@ unsigned hazard_slots_records(bool *only_own)
     return records;
 }
 
-/* Returns whether one of these slots of the record names something of that kind (NULL: anything). */
+/* Returns whether one of these slots of the record names what `is` says, or (NULL) anything. */
 static bool record_names_any(const struct prudence_hazards *record, uint32_t slots,
                              bool (*is)(const void *name, void *context), void *context)
 {

@@ -141,7 +141,7 @@ static void on_fault(unsigned count, int number, siginfo_t *info, void *context)
 #define ENTRY(level)                                                                               \
     static void on_fault_##level(int number, siginfo_t *info, void *context)                       \
     {                                                                                              \
-        on_fault(level + 1, number, info, context);                                                \
+        on_fault((level) + 1, number, info, context);                                              \
     }
 ENTRY(0)
 ENTRY(1)

@@ -54,7 +54,7 @@ class Listed(unittest.TestCase):
             said = summary.report(Path(folder))
             self.assertEqual(len((Path(folder) / "summary/listed.csv").read_text().splitlines()), 6)
         self.assertIn("glibc 2.36, prudence 1.0.", said)
-        self.assertIn("CPU at most 1.03 of glibc's | **missed** in 1 of 1 |", said)
+        self.assertIn("CPU at most 1.03 of glibc's | listed | **missed** in 1 of 1 |", said)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class Tutorials(unittest.TestCase):
 
     def test_readme(self):
         self.write("example.c", blocks(README, "c")[0])
-        compile_it = re.search(r"`(cc -O2 example\.c [^`]+)`", README.read_text())[1]
+        compile_it = re.search(r"`(cc -O2 -pthread example\.c [^`]+)`", README.read_text())[1]
         self.assertEqual(self.run_lines(compile_it, "./a.out"), "last hop: 1000000\n")
 
     def test_words_before_the_first_program(self):

@@ -2,6 +2,8 @@
 /*
  * Another thread advances a manual domain between any two instructions of an advance: a grace
  * period that is over stays over, and each is counted once.
+ *
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 

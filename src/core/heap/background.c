@@ -21,8 +21,8 @@
  * started by a signal handler that interrupted the library, between the handlers of a fork, before
  * the library's late constructor or after the destructor. pthread_create takes the lock on glibc's
  * list of stacks, which glibc holds while it frees a thread's storage. So in a threaded process a
- * call of `free` that may come from there (by the return address) leaves the start to the next slow
- * path.
+ * call of `free` that may come from there (by the return address), and all calls within that one,
+ * leave the start to the next slow path.
  *
  * There are no locks. `background_state` belongs to the decay thread from the compare-and-swap that
  * announces the thread until the thread's last store.

@@ -26,6 +26,10 @@ void *object_refuse_block(const struct prudence_cache *cache, const char *what)
     return NULL;
 }
 
+/* The caller of this thread's outermost free that is in the slow path; NULL: none is. Functions of
+ * the C library that a program has replaced may allocate and free in there. */
+static __thread const void *free_caller __attribute__((tls_model("initial-exec")));
+
 __attribute__((noinline)) void *object_alloc_by_gate(struct prudence_cache *cache, size_t size,
                                                      const char *what)
 {
@@ -39,7 +43,7 @@ __attribute__((noinline)) void *object_alloc_by_gate(struct prudence_cache *cach
     nested_depth++;
     object = gate_alloc(cache, size, OS_ALLOC_DEFAULT);
     object_entry = NULL;
-    background_visit(NULL);
+    background_visit(free_caller);
     nested_depth--;
     errno = object ? saved_errno : ENOMEM;
     return object;
@@ -153,16 +157,21 @@ static bool is_put_off(const struct prudence_cache *cache, const struct slab *sl
 static __attribute__((noinline)) void free_by_lock(struct prudence_cache *cache, void *object,
                                                    struct slab *slab, const char *what)
 {
-    int saved_errno = errno;
+    const void *outer = free_caller;
     void *lines = owner_lines(slab);
+    int saved_errno;
 
     if (unlikely(lines) && os_percpu_locked_push(lines, object))
         return;
+    if (likely(!outer))
+        free_caller = __builtin_return_address(0);
+    saved_errno = errno;
     if (object && !is_put_off(cache, slab, object, false, what)) {
         gate_free(likely(slab) ? slab : object_report(cache, object, what), object, what);
-        background_visit(__builtin_return_address(0));
+        background_visit(free_caller);
     }
     errno = saved_errno;
+    free_caller = outer;
 }
 
 void object_free_aside(struct prudence_cache *cache, void *object, struct slab *slab,
@@ -183,7 +192,7 @@ static __attribute__((noinline)) void free_deferred_by_lock(struct prudence_cach
         return;
     if (object && !is_put_off(cache, slab, object, true, what)) {
         gate_free_deferred(likely(slab) ? slab : object_report(cache, object, what), object, what);
-        background_visit(NULL);
+        background_visit(free_caller);
     }
     errno = saved_errno;
 }

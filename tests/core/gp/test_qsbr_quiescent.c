@@ -105,7 +105,7 @@ TEST(of_a_domain_where_another_one_was)
         assert_int_equal(prudence_domain_destroy(domain), 0);
         before = domain;
     }
-    assert_true(same > 0);
+    assert_true(same || gp_check); /* which keeps destroyed domains apart */
 }
 
 /* Fills the chunk, so that the next thread needs another one. Marks free slots as this thread's. */

@@ -20,7 +20,7 @@ from .arguments import Parser
 from .command import ROOT, Progress, commit, now, processor
 from .page import BUSY, Refused, around_table, markdown_table, write_tables
 
-MEASURED = ("src", "include", ":!*.md")  # a change of these makes another state
+MEASURED = ("src", "include")  # a change of a file there, but no page, makes another state
 OF_SEVERAL_PARTS = {"classic.csv": "scenario", "targets.csv": "part"}  # and the column that says which
 
 
@@ -79,10 +79,10 @@ def said_by_git(*words):
 
 def state():
     """What all parts have in common: the sources and the machine. Refuses sources that no commit has."""
-    changed = said_by_git("status", "--porcelain", "--", *MEASURED).split("\n")[0]
+    changed = said_by_git("status", "--porcelain", "--", *MEASURED, ":!*.md").split("\n")[0]
     if changed:
         raise Refused(f"not committed: {changed.strip()}")
-    files = "".join(said_by_git("ls-tree", "-r", "HEAD", folder) for folder in MEASURED[:2])
+    files = "".join(said_by_git("ls-tree", "-r", "HEAD", folder) for folder in MEASURED)
     sources = hashlib.sha256("".join(line for line in files.splitlines(True) if not line.endswith(".md\n")).encode()).hexdigest()
     return {"sources": sources[:12], "processor": processor(), "CPUs": os.cpu_count(), "Linux": os.uname().release}
 
@@ -160,10 +160,10 @@ def publish(measurement, docs):
     sources = measurement.found["sources"]
     here = {part.name: row(part, run, measurement.found) | {"versions": run["versions"] or "–", "sources": sources}
             for part in PARTS if (run := measurement.kept(part))}
-    there = elsewhere(docs, sources)
-    rows = [(here | {name: line for name, line in there.items() if name not in here})[part.name] for part in PARTS if part.name in here | there]
-    names = {name for part in PARTS if part.name in here | there for name in measured_names(part)}
-    for part in PARTS:
+    lines = elsewhere(docs, sources) | here
+    published = [part for part in PARTS if part.name in lines]
+    rows, names = [lines[part.name] for part in published], {name for part in published for name in measured_names(part)}
+    for part in published:
         for place, name in part.tables if part.name in here else ():
             for file in (measurement.folder / part.name / place).glob("*.csv"):
                 if file.name in OF_SEVERAL_PARTS:

@@ -41,7 +41,7 @@
 #include "toolkit/callbacks/destruct.h"
 #include "toolkit/callbacks/destruct_hand.h"
 
-_Static_assert(sizeof(struct heap_walk) / 1000 <= 540, "what <prudence/heap_walk.h> says");
+_Static_assert(540000 / sizeof(struct heap_walk) > 0, "what <prudence/heap_walk.h> says");
 /* See choose_slab(). A walk would not get past a slab that has more objects. */
 _Static_assert(WALK_OBJECTS >= OS_SLAB_BYTES_MAX / SLAB_STRIDE_MIN &&
                    WALK_OBJECTS >= OS_PAGE_SIZE_MOST / SLAB_STRIDE_MIN,

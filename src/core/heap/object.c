@@ -157,12 +157,13 @@ static bool is_put_off(const struct prudence_cache *cache, const struct slab *sl
 static __attribute__((noinline)) void free_by_lock(struct prudence_cache *cache, void *object,
                                                    struct slab *slab, const char *what)
 {
-    const void *outer = free_caller;
     void *lines = owner_lines(slab);
+    const void *outer;
     int saved_errno;
 
     if (unlikely(lines) && os_percpu_locked_push(lines, object))
         return;
+    outer = free_caller;
     if (likely(!outer))
         free_caller = __builtin_return_address(0);
     saved_errno = errno;

@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "support/gp_child.h"
 #include "support/step.h"
+#include "support/threads.h"
 
 #define CHAIN 3 /* forks at the same instruction, each in the child of the one before */
 
@@ -47,15 +48,6 @@ static void carry_and_fork_at(unsigned step)
     step_through(carry, NULL, fork_here);
     if (stops)
         os_in_flight_go_on();
-}
-
-static int status_of(pid_t process)
-{
-    int status = 0;
-
-    assert_true(process > 0);
-    assert_int_equal(waitpid(process, &status, 0), process);
-    return status;
 }
 
 /* Forks while nothing is held, so the fork takes everything. */

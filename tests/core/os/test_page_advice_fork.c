@@ -60,7 +60,7 @@ static int end_window(void)
 }
 
 /* Maps a page into the hole, as the program may; it must stay as it is. */
-static int beside_another_mapping(void *unused)
+static int with_another_mapping(void *unused)
 {
     char *hole = missing + os_page_size;
     int result;
@@ -77,11 +77,11 @@ static int beside_another_mapping(void *unused)
 TEST(they_are_lost, begin_with_everything_kept)
 {
     take_and_free_advised(RUN);
-    assert_child(beside_another_mapping, NULL);
+    assert_child(with_another_mapping, NULL);
     os_later_check();
     assert_ptr_equal(os_pages_alloc(RUN, os_page_size, 0, NULL), missing); /* not in the parent */
     take_and_free_advised(HUGE);
-    assert_child(beside_another_mapping, NULL);
+    assert_child(with_another_mapping, NULL);
     os_later_check();
     assert_ptr_equal(os_pages_alloc(HUGE, os_page_size, 0, NULL), missing);
 }
@@ -94,7 +94,7 @@ TEST(a_window_around_them_stays, begin_with_everything_kept)
     if (!window)
         skip();
     free_advised(os_window_take(window, NULL), PLACE);
-    assert_child(beside_another_mapping, NULL);
+    assert_child(with_another_mapping, NULL);
     end_window();
     window = NULL;
 }

@@ -85,7 +85,7 @@ static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 
     if (!gp_may_wait_for(&prudence_default)) {
         report_self_wait(what, &prudence_default, caller);
-        os_panic("aborting: the caller of %s could free memory that readers still use", what);
+        wait_request_abort(what);
     }
     wait_request_wait(&request, &prudence_default, cookie);
 }

@@ -50,6 +50,11 @@ int wait_request_refuse_in_fork(const struct wait_request *request)
     return EBUSY;
 }
 
+void wait_request_abort(const char *what)
+{
+    os_panic("aborting: the caller of %s could free memory that readers still use", what);
+}
+
 void wait_request_wait(const struct wait_request *request, struct prudence_domain *domain,
                        gp_cookie cookie)
 {
@@ -60,7 +65,7 @@ void wait_request_wait(const struct wait_request *request, struct prudence_domai
     if (gp_wait(domain, cookie, deadline))
         return;
     wait_request_refuse_in_fork(request);
-    os_panic("aborting: the caller of %s could free memory that readers still use", request->what);
+    wait_request_abort(request->what);
 }
 
 int wait_request_refuse_section(const struct wait_request *request)

@@ -41,6 +41,9 @@ int wait_request_refuse_names(const struct wait_request *request);
 /* Returns EBUSY. */
 int wait_request_refuse_in_fork(const struct wait_request *request);
 
+/* Ends the process, after a report, for a function that returns nothing and cannot wait. */
+void wait_request_abort(const char *what) __attribute__((noreturn));
+
 /* Waits for a function that returns nothing. In a handler of pthread_atfork that runs between the
  * library's own, reports the caller and ends the process if the wait is not over after wait_max (at
  * least 500 ms), because a reader may wait for the end of the fork. Holds no lock. */

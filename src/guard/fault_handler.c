@@ -26,16 +26,32 @@
 #include "guard/fault_handler.h"
 #include "os/os.h"
 
-#define FOUND_MAX 8 /* the last handlers that we stepped in front of */
+#define FOUND_MAX 9 /* handlers that we stepped in front of: the first, and a ring of the last */
+#define RING      (FOUND_MAX - 1)
 
 static void (*fault_look_at)(const struct fault *fault);
-static struct sigaction found[FOUND_MAX];
+static struct sigaction found[FOUND_MAX]; /* found[0] is the first, the others are the ring */
 static unsigned found_count;
+static unsigned ring_begin = 1; /* place of the oldest in the ring */
+static bool watching;           /* atomic: a thread steps in front of a handler */
 
 static __thread struct {
     const void *context, *frame;
+    struct fault fault;
     unsigned left; /* handlers that this fault may still call: the oldest of `found` */
 } serving;
+
+/* Returns the number of handlers from the oldest one up to that at a place in `found`. */
+static unsigned count_up_to(unsigned place)
+{
+    return place ? 2 + (place + RING - ring_begin) % RING : 1;
+}
+
+/* Returns the place of the last of the oldest `count` handlers, which is not 0. */
+static unsigned place_of(unsigned count)
+{
+    return count > 1 ? 1 + (ring_begin - 1 + count - 2) % RING : 0;
+}
 
 #if defined(__aarch64__)
 /* Finds the exception syndrome among the records after the registers. */
@@ -111,37 +127,47 @@ static void fault_pass_on(struct sigaction *found_action, int number, siginfo_t 
     }
 }
 
-/* Examines a fault, and lets the signal take effect as if only the first `count` of the handlers
- * that we found were installed. A handler that calls the one before it comes here again. */
-static void on_fault(unsigned count, int number, siginfo_t *info, void *context)
+/* A handler that left by siglongjmp was the last for its fault. A further fault may have the same
+ * context, on an alternate stack. */
+static bool is_further_entry(const void *context, const void *frame, const struct fault *fault)
+{
+    return serving.context == context && (uintptr_t)frame < (uintptr_t)serving.frame &&
+           serving.fault.address == fault->address && serving.fault.code == fault->code;
+}
+
+/* Examines a fault, and lets the signal take effect as if only the handlers up to that at `place`
+ * were installed. A handler that calls the one before it comes here again. */
+static void on_fault(unsigned place, int number, siginfo_t *info, void *context)
 {
     const void *frame = __builtin_frame_address(0);
-    bool again = serving.context == context && (uintptr_t)frame < (uintptr_t)serving.frame;
+    unsigned count = count_up_to(place);
     struct fault fault;
     int saved_errno = errno;
+    bool again;
 
+    describe(info, context, &fault);
+    again = is_further_entry(context, frame, &fault);
     if (!again) {
         serving.context = context;
         serving.frame = frame;
+        serving.fault = fault;
         serving.left = FOUND_MAX;
-        if (info->si_code > 0) {
-            describe(info, context, &fault);
+        if (info->si_code > 0)
             fault_look_at(&fault);
-        }
     }
     if (count < serving.left)
         serving.left = count;
-    fault_pass_on(serving.left ? &found[--serving.left] : NULL, number, info, context);
+    fault_pass_on(serving.left ? &found[place_of(serving.left--)] : NULL, number, info, context);
     if (!again)
         serving.context = NULL;
     errno = saved_errno;
 }
 
-/* The function that is installed in front of found[level]. */
-#define ENTRY(level)                                                                               \
-    static void on_fault_##level(int number, siginfo_t *info, void *context)                       \
+/* The function that is installed in front of found[place]. */
+#define ENTRY(place)                                                                               \
+    static void on_fault_##place(int number, siginfo_t *info, void *context)                       \
     {                                                                                              \
-        on_fault((level) + 1, number, info, context);                                              \
+        on_fault(place, number, info, context);                                                    \
     }
 ENTRY(0)
 ENTRY(1)
@@ -151,57 +177,72 @@ ENTRY(4)
 ENTRY(5)
 ENTRY(6)
 ENTRY(7)
+ENTRY(8)
 
 static void (*const entries[FOUND_MAX])(int, siginfo_t *, void *) = {
-    on_fault_0, on_fault_1, on_fault_2, on_fault_3, on_fault_4, on_fault_5, on_fault_6, on_fault_7};
+    on_fault_0, on_fault_1, on_fault_2, on_fault_3, on_fault_4, on_fault_5, on_fault_6, on_fault_7, on_fault_8};
 
 /* Returns whether the handler is ours, and then forgets those that we found after it was installed,
  * because the program has removed them. */
 static bool fault_is_ours(const struct sigaction *action)
 {
-    for (unsigned level = 0; level < FOUND_MAX; level++) {
-        if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == entries[level]) {
-            found_count = level + 1;
+    for (unsigned place = 0; place < FOUND_MAX; place++) {
+        if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == entries[place]) {
+            found_count = count_up_to(place);
             return true;
         }
     }
     return false;
 }
 
-/*
- * Returns the level of a handler that was found now. One that was found before keeps its level, so
- * a program that installs and removes a handler often does not use up the levels. If they are all
- * in use, the oldest handler is forgotten.
- */
-static unsigned level_for(const struct sigaction *action)
+/* Returns whether the program has put the newest handler in front of us once more. */
+static bool is_newest(const struct sigaction *action)
 {
-    unsigned level = 0;
+    const struct sigaction *newest = &found[place_of(found_count)];
 
-    while (level < found_count && (found[level].sa_sigaction != action->sa_sigaction ||
-                                   found[level].sa_flags != action->sa_flags))
-        level++;
-    if (level < FOUND_MAX)
-        return level;
-    for (unsigned i = 1; i < FOUND_MAX; i++)
-        found[i - 1] = found[i];
-    return FOUND_MAX - 1;
+    return newest->sa_sigaction == action->sa_sigaction && newest->sa_flags == action->sa_flags;
 }
 
-void fault_handler_watch(void (*look)(const struct fault *fault))
+/* Returns the place of a handler that was found now. If there is none, the oldest handler in the
+ * ring is forgotten; all others keep their places, which the program may have saved. */
+static unsigned place_for(const struct sigaction *action)
+{
+    if (found_count && is_newest(action))
+        return place_of(found_count);
+    if (found_count < FOUND_MAX)
+        found_count++;
+    else
+        ring_begin = ring_begin % RING + 1;
+    return place_of(found_count);
+}
+
+static void step_in_front(void (*look)(const struct fault *fault))
 {
     struct sigaction present, ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
-    unsigned level;
+    unsigned place;
 
-    if (found_count && os_calls_are_few())
-        return;
     if (sigaction(SIGSEGV, NULL, &present) != 0 || fault_is_ours(&present))
         return;
-    level = level_for(&present);
-    found[level] = present;
-    found_count = level + 1;
+    place = place_for(&present);
+    found[place] = present;
     fault_look_at = look;
-    ours.sa_sigaction = entries[level];
+    ours.sa_sigaction = entries[place];
     ours.sa_mask = present.sa_mask;
     ours.sa_flags |= present.sa_flags & (SA_NODEFER | SA_RESTART);
     sigaction(SIGSEGV, &ours, NULL);
+}
+
+/* No lock: the program may have replaced sigaction by a function that takes locks and allocates.
+ * What a thread that comes meanwhile would find, the next call finds. */
+void fault_handler_watch(void (*look)(const struct fault *fault))
+{
+    if ((found_count && os_calls_are_few()) || exchange_acquire(&watching, true))
+        return;
+    step_in_front(look);
+    store_release(&watching, false);
+}
+
+void fault_handler_fork_child(void)
+{
+    store_relaxed(&watching, false);
 }

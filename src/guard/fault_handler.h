@@ -10,8 +10,10 @@ struct fault {
 };
 
 /* Has a signal handler call `look` for each such access, before the program's own handler runs or
- * the process ends. A second call puts it in front of a handler that was installed since. Only one
- * thread may call this at a time. */
+ * the process ends. A second call puts it in front of a handler that was installed since. Does
+ * nothing while another thread does it. Called with no lock held that an allocation takes. */
 void fault_handler_watch(void (*look)(const struct fault *fault));
+
+void fault_handler_fork_child(void);
 
 #endif /* GUARD_FAULT_HANDLER_H */

@@ -24,6 +24,7 @@
 #include "base/pace.h"
 #include "base/random.h"
 #include "fork_part.h"
+#include "guard/fault_handler.h"
 #include "guard/faults.h"
 #include "guard/guard.h"
 #include "guard/stack_depot.h"
@@ -109,8 +110,8 @@ static struct guard_slot *slot_take(void)
 {
     struct guard_slot *slot = NULL;
 
-    os_lock_take(&guard_lock);
     faults_watch();
+    os_lock_take(&guard_lock);
     if (resting_count) {
         slot = &guard_slots[resting[oldest]];
         oldest = (oldest + 1) % GUARD_SLOTS;
@@ -301,6 +302,7 @@ static void guard_fork_prepare(void)
 static void guard_fork_child(bool whole)
 {
     (void)whole;
+    fault_handler_fork_child();
     if (!guard_pool && guard_interval)
         pool_asked = 0;
 }

@@ -369,6 +369,41 @@ static void with_a_removed_handler(void)
     *object = 1;
 }
 
+static void on_fault_below(int number)
+{
+    static const char text[] = "the one below\n";
+
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    signal(number, SIG_DFL);
+}
+
+static struct sigaction instead_of(struct sigaction action)
+{
+    struct sigaction before;
+
+    sigaction(SIGSEGV, &action, &before);
+    prudence_free(guarded(64)); /* puts our handler in front */
+    return before;
+}
+
+/* A handler is installed twice, and each is removed as it was installed. */
+static void with_a_handler_twice(void)
+{
+    struct sigaction removed = {.sa_handler = on_fault_removed}, below = {.sa_handler = on_fault_below};
+    struct sigaction other = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    struct sigaction before_other, before_removed;
+    char *object = guarded(64);
+
+    instead_of(removed);
+    instead_of(below);
+    before_removed = instead_of(removed);
+    before_other = instead_of(other);
+    instead_of(before_other);
+    instead_of(before_removed);
+    prudence_free(object);
+    *object = 1;
+}
+
 #define HANDLERS 12
 
 static struct sigaction older[HANDLERS];
@@ -424,6 +459,27 @@ static void with_a_leaving_handler(void)
             *object = 1;
 }
 
+static char pages[2][4096] __attribute__((aligned(4096)));
+
+/* Two faults with one context, on an alternate stack. The handler leaves at the first one; at the
+ * second it is called by a newer one, and leaves again. */
+static void with_a_leaving_handler_below(void)
+{
+    struct sigaction leaving = {.sa_handler = on_fault_leaving, .sa_flags = SA_ONSTACK};
+    struct sigaction newer = {.sa_sigaction = on_fault_chained, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+
+    sigaltstack(&stack, NULL);
+    mprotect(pages, sizeof pages, PROT_NONE);
+    sigaction(SIGSEGV, &leaving, NULL);
+    prudence_free(guarded(64)); /* puts our handler in front */
+    if (sigsetjmp(back, 1) == 0)
+        *(volatile char *)pages[0] = 1;
+    sigaction(SIGSEGV, &newer, &next);
+    if (sigsetjmp(back, 1) == 0)
+        *(volatile char *)pages[1] = 1;
+}
+
 static void on_fault_once(int number)
 {
     static const char text[] = "its one time\n"; /* no path to this program contains it */
@@ -465,11 +521,14 @@ TEST(handlers_are_chained)
     assert_int_equal(said("write of"), 1);
     expect_fault(with_a_removed_handler(), "use after free: write of");
     assert_false(said("its handler of before"));
+    expect_fault(with_a_handler_twice(), "use after free: write of");
+    assert_int_equal(said("the one below"), 1);
     expect_fault(with_many_handlers(), "use after free: write of");
     assert_int_equal(said("write of"), 1);
     assert_int_equal(said("one of many"), 8);
     expect_survival(with_a_leaving_handler(), "");
     assert_int_equal(said("write of"), 5);
+    expect_survival(with_a_leaving_handler_below(), "chained");
     expect_fault(with_a_handler_for_once(), "");
     assert_int_equal(said("its one time"), 1);
     expect_fault((guarded(64), raise(SIGSEGV)), "");

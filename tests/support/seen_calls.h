@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Interposes syscall(2), to see which system calls the library makes through it. */
+/* Interposes syscall(2), to see which system calls the library makes through it, or to let one
+ * fail. */
 #ifndef TESTS_SUPPORT_SEEN_CALLS_H
 #define TESTS_SUPPORT_SEEN_CALLS_H
 
 #include <dlfcn.h>
 #include <stdarg.h>
 
-/* Defined by the test; called before each call, in any thread. */
-static void sees_call(long number, const long *arguments);
+/* Defined by the test; called before each call, in any thread. It may change the arguments. */
+static void sees_call(long number, long *arguments);
 
 long syscall(long number, ...)
 {

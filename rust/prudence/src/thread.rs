@@ -17,7 +17,7 @@ struct Thread {
     /// The number plus one; 0: none yet.
     number: Cell<usize>,
     guards: Cell<usize>,
-    /// Guards that ended while bags waited, since this thread has checked them (`garbage/stages.rs`).
+    /// See [`count_end`].
     ends: Cell<u32>,
     /// The library knows that a guard which this thread leaks protects for ever.
     outlives: Cell<bool>,
@@ -104,18 +104,14 @@ pub(crate) fn leave() -> bool {
     })
 }
 
-/// Counts a guard that has ended while bags waited. Returns their number since the last
-/// [`restart_count`].
+/// Counts a guard that has ended while bags waited. Returns one of the numbers below 2^32, spread
+/// evenly, also over each second or third call: collectors that a thread uses in turn get their share.
 pub(crate) fn count_end() -> u32 {
+    const GOLDEN_RATIO: u32 = 0x9E37_79B1; // times 2^32
     THREAD.with(|thread| {
-        thread.ends.set(thread.ends.get().wrapping_add(1));
+        thread.ends.set(thread.ends.get().wrapping_add(GOLDEN_RATIO));
         thread.ends.get()
     })
-}
-
-/// This thread checks bags that wait.
-pub(crate) fn restart_count() {
-    THREAD.with(|thread| thread.ends.set(0));
 }
 
 /// Returns whether this thread has a guard.

@@ -27,7 +27,7 @@
 static void (*at_membarrier)(void);
 static unsigned membarriers;
 
-static void sees_call(long number, const long *arguments)
+static void sees_call(long number, long *arguments)
 {
     if (number != SYS_membarrier || arguments[0] != MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         return;

@@ -26,7 +26,7 @@ static struct prudence_domain *domain;
 /* Number of times that the library asked whether a thread exists. */
 static unsigned asked;
 
-static void sees_call(long number, const long *arguments)
+static void sees_call(long number, long *arguments)
 {
     if (number == SYS_tgkill)
         __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);

@@ -27,7 +27,7 @@ static struct held_reader readers[READERS];
 static struct reader_slot *slots[READERS];
 static unsigned asked, opened;
 
-static void sees_call(long number, const long *arguments)
+static void sees_call(long number, long *arguments)
 {
     if (number == SYS_tgkill)
         __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);

@@ -6,13 +6,27 @@
  * ctest: not-with thread (ThreadSanitizer does not see membarriers, so no thread holds a number)
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 
 #include "heap/nested.h"
 #include "support/fork_matrix.h"
+#include "support/seen_calls.h"
 #include "support/slab_test.h"
 
 #define MANY 2000
+
+static __thread unsigned refused;
+static __thread bool refuses; /* this thread's membarriers, as a filter of system calls does */
+
+static void sees_call(long number, long *arguments)
+{
+    if (number != SYS_membarrier || !refuses)
+        return;
+    arguments[0] = -1; /* no command */
+    refused++;
+}
 
 static struct prudence_cache *cache;
 static struct os_percpu_line *const owned_by_nobody = NULL;
@@ -168,6 +182,24 @@ TEST(a_number_is_not_taken_from_a_holder_inside)
     os_percpu_step_out();
     hold(); /* the number was shared in between */
     check_books(cache);
+    destroy_empty(cache);
+}
+
+static void *frees_without_membarrier(void *object)
+{
+    refuses = true;
+    errno = 4711;
+    prudence_free(object);
+    if (errno != 4711 || !refused)
+        abort();
+    return NULL;
+}
+
+TEST(free_keeps_errno_when_a_number_is_not_given)
+{
+    prepare();
+    hold();
+    elsewhere(frees_without_membarrier, prudence_malloc(64));
     destroy_empty(cache);
 }
 

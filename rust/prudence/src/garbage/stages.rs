@@ -19,9 +19,9 @@
 //! guard may read the old count before the end of its section is visible, and the thread that counts
 //! an event may still find the section open. Then both go on, and nobody is left to check. The same
 //! is so if the section that was blocking ends without a check here, because it is one of C, or of
-//! another collector. So `kept` says that bags wait, and a thread that ends guards checks again: at
-//! the 64th of them, at the 128th, and so on. No order is needed for that: the end of the section and
-//! the word become visible at some time, and a later check finds both.
+//! another collector. So `kept` says that bags wait, and a thread that ends guards checks again, at
+//! one of 64 of them; the more checks were in vain, the fewer. No order is needed for that: the end of
+//! the section and the word become visible at some time, and a later check finds both.
 //!
 //! Owned guards are sections of another domain, for which bags wait as well once there was such a
 //! guard (`seize/owned.rs` says why nothing is missed).
@@ -45,25 +45,27 @@ use std::time::{Duration, Instant};
 
 /// How often a gate's holder checks whether the bags with its cookie are over already.
 const LOOKS: usize = 3;
-/// How many guards of a thread end before it checks again whether bags that wait are over. Later
-/// checks are at each power of two, and at least after each `SELDOM` guards.
-const SOON: u32 = 64;
-const SELDOM: u32 = 1 << 16;
+/// A thread checks again whether bags that wait are over at one of 2^`OFTEN` guards that end. Each
+/// check in vain makes later ones half as frequent, down to one of 2^`SELDOM` guards.
+const OFTEN: u32 = 6;
+const SELDOM: u32 = 16;
 /// How often a thread calls up to `most` bags, if others close bags at the same time.
 const ROUNDS: usize = 4;
 /// Between checks of a thread that waits, at first and at most.
 const PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// In `News::kept`.
+/// In `News::kept`: flags, and from this bit on the number of checks in vain.
 const WAITING: u32 = 1;
 const READY: u32 = 2;
+const IN_VAIN: u32 = 2;
 
 /// The words that each guard reads, alone on its cache lines.
 #[repr(align(128))]
 struct News {
     events: AtomicUsize,
-    /// Of which stages there are bags. The holder of the gate writes it.
+    /// Of which stages there are bags, and how often they were checked in vain. The holder of the
+    /// gate writes it.
     kept: AtomicU32,
 }
 
@@ -103,6 +105,8 @@ struct Stages {
     /// The cookie of `waiting`, if there are bags.
     cookie: Cookie,
     ready: Chain,
+    /// Events when the holder of the gate checked last.
+    checked: usize,
 }
 
 /// A wait for all sections that were open when it was made.
@@ -181,6 +185,7 @@ impl Garbage {
                 waiting: Chain::new(),
                 cookie: Cookie::OVER,
                 ready: Chain::new(),
+                checked: 0,
             }),
             calling: AtomicUsize::new(0),
             pending: AtomicUsize::new(0),
@@ -296,7 +301,7 @@ impl Garbage {
             return self.collect();
         }
         let kept = self.news.kept.load(Relaxed);
-        if kept != 0 {
+        if kept & (WAITING | READY) != 0 {
             self.look_again(kept);
         }
     }
@@ -304,8 +309,8 @@ impl Garbage {
     /// Checks now and then although there is no event. The head of this file says why.
     #[inline(never)]
     fn look_again(&self, kept: u32) {
-        let is_due = |ends: u32| ends % SELDOM == 0 || (ends >= SOON && ends.is_power_of_two());
-        if kept & READY != 0 || is_due(thread::count_end()) {
+        let one_of = SELDOM.min(OFTEN + (kept >> IN_VAIN));
+        if kept & READY != 0 || thread::count_end() >> (u32::BITS - one_of) == 0 {
             self.collect();
         }
     }
@@ -322,7 +327,6 @@ impl Garbage {
         if calling::depth(self) != 0 {
             return; // the outer call goes on until nothing is ready
         }
-        thread::restart_count();
         for _ in 0..if self.most == usize::MAX { usize::MAX } else { ROUNDS } {
             let (chain, events) = match self.enter_or_tell() {
                 Some(mut stages) => (stages.take_some(), stages.known),
@@ -481,11 +485,13 @@ impl Held<'_> {
     /// Moves bags on, and takes some that are ready for [`Garbage::call`].
     fn take_some(&mut self) -> Chain {
         self.known = self.garbage.news.events.load(SeqCst);
+        let mut in_vain = self.known == self.checked;
         for _ in 0..LOOKS {
             if !self.waiting.is_empty() {
                 if !self.is_over() {
                     break;
                 }
+                in_vain = false;
                 let over = self.waiting.take_all();
                 self.ready.append(over);
             }
@@ -498,14 +504,17 @@ impl Held<'_> {
         }
         let most = self.garbage.most;
         let chain = self.ready.take(most);
-        self.say_what_is_kept();
+        self.checked = self.known;
+        self.say_what_is_kept(in_vain);
         self.begin(chain)
     }
 
-    fn say_what_is_kept(&self) {
+    fn say_what_is_kept(&self, in_vain: bool) {
+        let kept = &self.garbage.news.kept;
         let waiting = if self.waiting.is_empty() { 0 } else { WAITING };
         let ready = if self.ready.is_empty() { 0 } else { READY };
-        self.garbage.news.kept.store(waiting | ready, Relaxed);
+        let checks = if in_vain { SELDOM.min((kept.load(Relaxed) >> IN_VAIN) + 1) } else { 0 };
+        kept.store(waiting | ready | checks << IN_VAIN, Relaxed);
     }
 
     /// Appends closed bags to `waiting`, whose cookie the caller renews. Returns whether there was
@@ -532,7 +541,7 @@ impl Held<'_> {
     fn take_all(&mut self) -> Chain {
         let mut chain = self.ready.take_all();
         chain.append(self.waiting.take_all());
-        self.say_what_is_kept();
+        self.say_what_is_kept(false);
         self.begin(chain)
     }
 

@@ -35,6 +35,7 @@
  */
 #include "bias.h"
 
+#include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -179,13 +180,17 @@ struct os_percpu_line *bias_step_in(void *lines)
     return NULL;
 }
 
-/* Fences all threads. Returns false if calls are few or the system refuses. The process is
- * registered. */
+/* Fences all threads, and keeps errno, because free does. Returns false if calls are few or the
+ * system refuses. The process is registered. */
 static bool bias_fence(void)
 {
-    return os_is_single_threaded() ||
-           (!os_calls_are_few() &&
-            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
+    int saved_errno = errno;
+    bool fenced = os_is_single_threaded() ||
+                  (!os_calls_are_few() &&
+                   syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
+
+    errno = saved_errno;
+    return fenced;
 }
 
 /* Makes this thread the holder of a number that it has set to CHANGING. */

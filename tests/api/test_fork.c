@@ -14,6 +14,8 @@
 
 #include <prudence/stats.h>
 
+#include "gp/user/readers.h"
+#include "gp/user/slots.h"
 #include "support/fork_matrix.h"
 #include "support/stats.h"
 
@@ -305,6 +307,39 @@ TEST(children_that_share_memory_change_nothing)
     }
     assert_int_equal(stats_now().readers, before);
     assert_false(os_copy_made);
+}
+
+static void *reads(void *cookie)
+{
+    prudence_read_lock();
+    prudence_read_unlock();
+    *(prudence_gp_t *)cookie = prudence_gp_start_poll();
+    slots_reap(gp_default_domain(), false, READERS_ALL); /* takes back slots of threads that are gone */
+    for (unsigned i = 0; i < 100; i++)
+        if (prudence_gp_poll_state(*(prudence_gp_t *)cookie))
+            return cookie;
+    return NULL;
+}
+
+/* The thread that comes first is not the one that has sections of before. */
+static int another_thread_comes_first(void *unused)
+{
+    prudence_gp_t cookie;
+    bool is_over;
+
+    prudence_read_lock();
+    is_over = in_thread(reads, &cookie) != NULL;
+    prudence_read_unlock();
+    prudence_synchronize();
+    return is_over || !prudence_gp_poll_state(cookie) ? 1 : 42;
+}
+
+TEST(another_thread_of_a_copy_ends_no_section_of_the_first)
+{
+    struct child_result result;
+
+    child_run_by(_Fork, another_thread_comes_first, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
 }
 
 SUITE(prudence_read_lock(), prudence_read_unlock()) /* the thread is registered */

@@ -53,7 +53,6 @@ static void use(void **kept)
         name.calls += armed;                                                                       \
     }
 HANDLER(early_parent)
-HANDLER(early_child)
 HANDLER(late_prepare)
 HANDLER(late_parent)
 HANDLER(late_child)
@@ -112,7 +111,7 @@ static void wait_for_code(void)
 static void (*wait_in_fork)(void); /* what a handler does that is not armed */
 
 /* What the first handler does besides, and whether this process is the child that it made. */
-static enum { AS_USUAL, FORKS, HAS_FORKED, IS_INNER } early_fork;
+static enum { AS_USUAL, FORKS, CHILD_FORKS, HAS_FORKED, IS_INNER } early_fork;
 static bool goes_on; /* the section of a child of a fork in that handler */
 
 /* Drivers take back slots of threads that are gone. This thread's is not one. */
@@ -133,6 +132,28 @@ static void fork_early(void)
         early_fork = IS_INNER;
         read_in_the_handler();
     }
+}
+
+static struct held_reader of_inner;
+
+/* The library's own handler has not run yet. Readers of the parent are not waited for, and a thread
+ * that the child of this fork makes goes on reading. */
+static void fork_early_in_the_child(void)
+{
+    prudence_synchronize();
+    early_fork = HAS_FORKED;
+    if (fork() == 0) {
+        early_fork = IS_INNER;
+        held_reader_start(&of_inner);
+    }
+}
+
+static void early_child_handler(void)
+{
+    use(&early_child.object);
+    early_child.calls += armed;
+    if (early_fork == CHILD_FORKS)
+        fork_early_in_the_child();
 }
 
 /* Runs with our locks held. Makes a cache, which other threads use at once. */
@@ -352,6 +373,35 @@ static int fork_in_the_first_handler(void *unused)
 TEST(a_child_of_a_fork_in_a_handler_has_its_own_readers)
 {
     assert_child(fork_in_the_first_handler, NULL);
+}
+
+static int fork_in_the_first_child_handler(void *unused)
+{
+    struct held_reader other = {.name = "other"};
+    int status, result = 42;
+    prudence_gp_t cookie;
+    pid_t child;
+
+    held_reader_start(&other);
+    early_fork = CHILD_FORKS;
+    child = fork();
+    if (early_fork == IS_INNER) {
+        cookie = prudence_gp_start_poll();
+        result = in_thread(poll_often, &cookie) ? 1 : 42;
+        held_reader_end(&of_inner);
+    }
+    while (wait(&status) > 0)
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 42)
+            result = 2;
+    if (child)
+        held_reader_end(&other);
+    return result;
+}
+
+TEST(a_child_whose_first_handler_waits_or_forks_is_mended_once)
+{
+    assert_child(fork_in_the_first_child_handler, NULL);
+    assert_false(said("made by _Fork"));
 }
 
 SUITE(pthread_atfork(late_prepare_handler, late_parent_handler, late_child_handler))

@@ -2,6 +2,7 @@
 /*
  * A program that leaves its main function by pthread_exit ends with the last thread, even if
  * threads of the library exist. It ends no earlier, and not before the queued callbacks have run.
+ * Readers do not wait for a section that the main thread left.
  *
  * ctest: not-with thread (ThreadSanitizer has a thread of its own, so none is the last)
  * ctest: not-with address (at exit LeakSanitizer says which threads it could not stop)
@@ -89,6 +90,25 @@ static void fork_in_a_thread(void)
     in_thread(leave_in_a_child, NULL);
 }
 
+static void *waits_for_readers(void *main_thread)
+{
+    pthread_join(*(pthread_t *)main_thread, NULL);
+    prudence_synchronize();
+    say("over;");
+    return NULL;
+}
+
+/* The main thread stays as a zombie, inside its section. */
+static void leave_inside_a_section(void)
+{
+    static pthread_t self, thread;
+
+    self = pthread_self();
+    prudence_read_lock();
+    if (pthread_create(&thread, NULL, waits_for_readers, &self))
+        abort();
+}
+
 static void play(const char *role)
 {
     die_if_it_takes_long();
@@ -99,6 +119,8 @@ static void play(const char *role)
         leave_a_callback();
     if (!strcmp(role, "fork"))
         fork_in_a_thread();
+    if (!strcmp(role, "inside"))
+        leave_inside_a_section();
     pthread_exit(NULL);
 }
 
@@ -134,6 +156,16 @@ TEST(a_callback_is_left)
 {
     run("callback", "background=0", "called;exit;");
     run("callback", "background=1", "called;exit;");
+}
+
+TEST(a_section_ends_with_its_main_thread)
+{
+    struct child_result result;
+
+    child_again("inside", "background=0", &result);
+    assert_true(child_exited_with(&result, 0));
+    assert_non_null(strstr(result.output, "exits inside a read-side critical section"));
+    assert_non_null(strstr(result.output, "over;exit;"));
 }
 
 TEST(of_a_forked_child)

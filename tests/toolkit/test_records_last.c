@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include <prudence/epoch.h>
+#include <prudence/hazard.h>
 
 #include "gp/user/domain.h"
 #include "gp/user/slots.h"
@@ -118,6 +119,43 @@ static int in_a_sandbox(void *unused)
 TEST_FIRST(in_a_sandbox_they_last_until_the_last_round)
 {
     assert_child(in_a_sandbox, NULL);
+}
+
+static void *ends_online(void *unused)
+{
+    prudence_qsbr_online(domain);
+    return unused;
+}
+
+static void *ends_with_a_name(void *object)
+{
+    prudence_hazard_set(prudence_hazard_acquire(), object);
+    return NULL;
+}
+
+/* The waits would never end. */
+static int waits_in_a_sandbox(void *unused)
+{
+    struct prudence_cache *cache;
+    void *object;
+
+    if (prudence_option_set("sandbox", "1"))
+        return 1;
+    domain = prudence_domain_create("online", PRUDENCE_DOMAIN_QSBR, NULL);
+    in_thread(ends_online, NULL);
+    if (prudence_domain_synchronize(domain))
+        return 2;
+    domain = prudence_domain_create("named", PRUDENCE_DOMAIN_HAZARD, NULL);
+    cache = prudence_cache_create("named", 64, 0, 0, domain);
+    object = prudence_cache_alloc(cache);
+    in_thread(ends_with_a_name, object);
+    prudence_cache_free_deferred(cache, object);
+    return prudence_cache_destroy(cache) ? 3 : 42;
+}
+
+TEST_FIRST(in_a_sandbox_no_thread_that_has_ended_is_waited_for)
+{
+    assert_child(waits_in_a_sandbox, NULL);
 }
 
 SUITE(pthread_key_create(&key, in_destructor))

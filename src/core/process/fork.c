@@ -29,8 +29,9 @@
  * handler that interrupted the library in the fork handler forks, a part may be half done; so the
  * child forgets other threads only at the end of the outer fork.
  *
- * os/posix/copy.c notices a child that was made without the handlers (_Fork, clone), and mends the
- * child as after a fork that took nothing.
+ * os/posix/copy.c notices a child that was made without the handlers (_Fork, clone), which is mended
+ * as after a fork that took nothing, and one in which a handler of the program uses the library
+ * before ours has run.
  */
 #include <pthread.h>
 
@@ -205,9 +206,10 @@ static __thread enum { BEFORE_FORK, BY_FORK, MENDED } made;
 
 static void fork_prepare_parts(void)
 {
+    if (forks_under_way == 0)
+        os_copy_check();
     if (forks_under_way++)
         return;
-    os_copy_check();
     interrupted = os_busy > 0 || fork_registrations > 0;
     if (!interrupted)
         CALL_EACH(prepare, ());
@@ -248,25 +250,40 @@ static void parent(void)
         fork_ends();
 }
 
-/* A fork nested in one that has taken all locks may mend if this thread holds nothing else: then it
- * is outside of the library. */
-static void child(void)
+/* Mends a child before its outermost fork ends, if the fork has taken nothing, or has taken all
+ * locks and this thread holds nothing else: then it is outside of the library. */
+static void mend_early(void)
 {
-    posix_copy_known();
-    made = BY_FORK;
-    if (--forks_under_way == 0) {
-        fork_ends();
-    } else if (interrupted || (os_lock_forking && os_busy == os_busy_of_fork)) {
+    if (interrupted || (os_lock_forking && os_busy == os_busy_of_fork)) {
         mend(!interrupted);
         made = MENDED;
     }
 }
 
-/* Mends a child that was made without handlers, at the first use that needs this, as after a fork
- * that took nothing. The library's threads are made when they are wanted. */
-static void mend_copy(void)
+/* A process in which mend_early() has run is not new here, when the fork in which it was nested
+ * comes to its handler. */
+static void child(void)
 {
-    mend(false);
+    if (posix_copy_known())
+        made = BY_FORK;
+    if (--forks_under_way == 0)
+        fork_ends();
+    else if (made == BY_FORK)
+        mend_early();
+}
+
+/* Mends a child at the first use that needs this. Fork comes here if a handler of the program runs
+ * before ours, or calls _Fork. Any other child was made without handlers, and is mended as after a
+ * fork that took nothing; the library's threads are made when they are wanted. */
+static void notice_copy(void)
+{
+    if (!forks_under_way) {
+        if (posix_copy_report())
+            mend(false);
+    } else if (posix_copy_known()) {
+        made = BY_FORK;
+        mend_early();
+    }
 }
 
 void fork_start(void)
@@ -274,7 +291,7 @@ void fork_start(void)
     int error;
 
     fork_parts_gather();
-    posix_copy_start(mend_copy);
+    posix_copy_start(notice_copy);
     error = pthread_atfork(fork_prepare_parts, parent, child);
     if (error)
         os_report(

@@ -55,8 +55,8 @@ void callback_worker_wake(struct callback_worker *worker)
     if (os_busy || load_acquire(&worker->stopping) ||
         os_clock_ns() < load_relaxed(&worker->retry_at))
         return;
-    os_copy_check(); /* repairs a forked copy before a second thread exists */
-    if (!compare_exchange(&worker->started, &no, 1u))
+    os_copy_check(); /* repairs a forked copy before the library has a thread there */
+    if (os_copy_is_unnoticed() || !compare_exchange(&worker->started, &no, 1u))
         return;
     store_relaxed(&worker->awake, 1u);
     if (!os_thread_start("prudence-call", worker->cpu, 0, work, worker)) {

@@ -477,9 +477,11 @@ static bool holds_slots(const struct prudence_hazards *record)
 
 /* Called in each round of the thread's destructors. Gives back the records of which the thread
  * holds no slot. Destructors of the program may still use a slot, also after the last of these
- * calls; its record stays until the thread is gone (hazard_slots_reap). */
-void hazard_slots_thread_ends(void)
+ * calls; its record stays until the thread is gone (hazard_slots_reap), or with sandbox=1, when no
+ * check finds that, until the last round. */
+void hazard_slots_thread_ends(bool last)
 {
+    const bool for_good = last && !os_calls_widen();
     struct hazard_owner **link = &mine, *owner;
     sigset_t saved, all;
 
@@ -491,7 +493,7 @@ void hazard_slots_thread_ends(void)
     look_from = NULL;
     while ((owner = *link)) {
         take_returned(owner->record);
-        if (holds_slots(owner->record)) {
+        if (holds_slots(owner->record) && !for_good) {
             link = &owner->next;
             continue;
         }

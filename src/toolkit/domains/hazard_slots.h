@@ -44,7 +44,7 @@ bool hazard_slots_thread_names_any(bool movable, bool (*is)(const void *name, vo
                                    void *context);
 bool hazard_slots_may_use(const struct prudence_hazard *slot);
 int hazard_slots_thread(const struct prudence_hazard *slot);
-void hazard_slots_thread_ends(void);
+void hazard_slots_thread_ends(bool last);
 void hazard_slots_follow_options(void);
 void hazard_slots_fork_child(void);
 

@@ -117,6 +117,14 @@ CASE_THEN("held-shared-and-claimed", held_shared_and_claimed, one_at_a_time, 1, 
     explore_thread_on(2, shares, NULL);
 }
 
+CASE_THEN("held-shared-and-held-by-another", held_shared_and_held_by_another, one_at_a_time, 3, 4)
+{
+    start();
+    explore_thread_on(0, steps_in, NULL);
+    explore_thread_on(1, shares, NULL);
+    explore_thread_on(1, steps_in, NULL);
+}
+
 CASE_THEN("held-with-one-that-wants-all", held_with_one_that_wants_all, one_at_a_time, 3, 4)
 {
     start();

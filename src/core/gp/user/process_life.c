@@ -14,24 +14,24 @@
 #include "gp/user/stall.h"
 
 /* Calls a function of all parts that have it. */
-#define CALL_PARTS(function)                                                                       \
+#define CALL_PARTS(function, arguments)                                                            \
     do {                                                                                           \
         for (const struct gp_part *const *part_ = gp_parts; *part_; part_++)                       \
             if ((*part_)->function)                                                                \
-                (*part_)->function();                                                              \
+                (*part_)->function arguments;                                              \
     } while (0)
 
 static void process_life_thread_ends(bool last)
 {
     readers_thread_ends(last);
-    CALL_PARTS(thread_ends);
+    CALL_PARTS(thread_ends, (last));
 }
 
 COLD void gp_start(void)
 {
     reader_exit_start(process_life_thread_ends);
     mode_start(&prudence_default);
-    CALL_PARTS(follow_options);
+    CALL_PARTS(follow_options, ());
 }
 
 /* Applies the mode to all domains, because the mode is an option of the process. The lock keeps new
@@ -41,7 +41,7 @@ void gp_follow_options(void)
     struct list *item;
 
     mode_follow_options(&prudence_default);
-    CALL_PARTS(follow_options);
+    CALL_PARTS(follow_options, ());
     os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
     {
@@ -77,7 +77,7 @@ void gp_fork_prepare(void)
 
     os_lock_take_for_fork(&readers_lock);
     stall_fork_prepare();
-    CALL_PARTS(fork_prepare);
+    CALL_PARTS(fork_prepare, ());
     list_for_each(item, &readers_domains)
     {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
@@ -98,7 +98,7 @@ void gp_fork_done(void)
         if (domain->scheme->fork_parent)
             domain->scheme->fork_parent(domain);
     }
-    CALL_PARTS(fork_done);
+    CALL_PARTS(fork_done, ());
     stall_fork_done();
     os_lock_release_from_fork(&readers_lock);
 }
@@ -148,7 +148,7 @@ void gp_fork_child(bool whole)
 
     live_on_in_child(&prudence_default, whole);
     readers_fork_child();
-    CALL_PARTS(fork_child);
+    CALL_PARTS(fork_child, ());
     list_for_each(item, &readers_domains)
         live_on_in_child(list_entry(item, struct prudence_domain, link), whole);
     if (!whole)

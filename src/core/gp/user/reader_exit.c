@@ -123,9 +123,10 @@ bool reader_exit_is_told(void)
 
 /* ----------------------------------------------------------------------------------- by checks */
 
+/* In a copy that its first thread has not noticed, that thread has another id than its slots. */
 bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly)
 {
-    if (thread <= 0)
+    if (thread <= 0 || os_copy_is_unnoticed())
         return false;
     if (!os_thread_exists(thread))
         return true;

@@ -260,7 +260,7 @@ void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick)
 
 /* Called in each round of the thread's destructors. The program's later destructors may still end
  * sections, use records, or read, which registers the thread again. With sandbox=1 no thread is
- * ever found to be gone, so there records end in the last round. */
+ * ever found to be gone, so there sections and records end in the last round. */
 void readers_thread_ends(bool last)
 {
     sigset_t saved, all;
@@ -273,7 +273,7 @@ void readers_thread_ends(bool last)
     inside = thread_is_inside();
     if (inside)
         store_relaxed(&left_inside, 1u);
-    if (inside || (has_record && (!last || os_calls_widen())))
+    if ((inside || has_record) && (!last || os_calls_widen()))
         leave_for_others_to_find();
     else
         give_slots_back();

@@ -197,7 +197,9 @@ static bool bias_fence(void)
 static void bias_begin(unsigned number)
 {
     store_relaxed(&own->number, &numbers[number]);
-    store_relaxed(&numbers[number].before, (struct os_percpu_bias *)NULL);
+    /* Release: a thread that shares the number, and finds no holder before, sees what that one did
+     * inside. It has left, as bias_end() has acquired. */
+    store_release(&numbers[number].before, (struct os_percpu_bias *)NULL);
     store_release(&numbers[number].holder, own);
     os_full_fence(); /* before this thread checks whether a line is claimed */
     os_percpu_bias = own;
@@ -261,7 +263,7 @@ bool bias_is_out(const struct os_percpu_line *line, bool may_fence)
     if (holder == CHANGING)
         return false;
     if (holder == SHARED)
-        holder = load_relaxed(&number->before);
+        holder = load_acquire(&number->before); /* pairs with bias_begin */
     else if (holder != own && !(may_fence && bias_fence()))
         return false;
     return !holder || load_acquire(&holder->inside) != line;

@@ -9,7 +9,10 @@
  * they know of (posix_copy_known).
  *
  * Threads read the page when they have time: before they wait, register, or take another thread
- * for dead (os_copy_check).
+ * for dead (os_copy_check). Only the copy's first thread repairs, because it is the only one of
+ * the original, and what is repaired is in its hands alone. If it has made other threads before,
+ * these go on as they are, and take no thread for dead until the first one has noticed: its slots
+ * have the id that it had in the original.
  */
 #include <unistd.h>
 
@@ -18,13 +21,13 @@
 
 uint32_t *os_copy_page READ_MOSTLY = NULL;
 bool os_copy_made READ_MOSTLY = false;
-static READ_MOSTLY void (*mend_of_copy)(void) = NULL;
+static READ_MOSTLY void (*when_noticed)(void) = NULL;
 
-COLD void posix_copy_start(void (*when_copied)(void))
+COLD void posix_copy_start(void (*notice)(void))
 {
     uint32_t *page;
 
-    mend_of_copy = when_copied;
+    when_noticed = notice;
     if (load_relaxed(&os_copy_page))
         return;
     page = mapping_make_own(os_page_size);
@@ -37,29 +40,32 @@ COLD void posix_copy_start(void (*when_copied)(void))
         mapping_unmake_own(page, os_page_size);
 }
 
-void posix_copy_known(void)
+bool posix_copy_known(void)
 {
     uint32_t *page = load_relaxed(&os_copy_page);
+    bool is_news = !page || exchange_relaxed(page, 1u) == 0;
 
-    if (page)
-        store_relaxed(page, 1u);
     posix_process_note();
+    return is_news;
 }
 
-/* Only one thread repairs, the first to come here. Usually there is no other. */
-void os_copy_check_slow(void)
+bool posix_copy_report(void)
 {
-    uint32_t no = 0;
-
-    if (!mend_of_copy || !compare_exchange(load_acquire(&os_copy_page), &no, 1u))
-        return;
+    if (!posix_copy_known())
+        return false;
     store_relaxed(&os_copy_made, true);
-    posix_process_note();
     if (!os_is_single_threaded()) /* else no other thread could have lost anything */
         os_report(
             "process %d was made by _Fork or clone, without the handlers of fork: objects that "
             "other threads were moving in the library are lost, and locks that those threads held "
             "stay locked; use fork",
             os_process_id());
-    mend_of_copy();
+    return true;
+}
+
+/* With few calls the system is not asked which thread this is. */
+void os_copy_check_slow(void)
+{
+    if (when_noticed && (os_calls_are_few() || gettid() == getpid()))
+        when_noticed();
 }

@@ -145,8 +145,13 @@ void posix_pressure_start(uint64_t (*own)(void));
 void posix_pressure_check(uint64_t more);
 
 /* Called around fork. */
-void posix_copy_start(void (*when_copied)(void));
-void posix_copy_known(void); /* called by fork's own handlers */
+/* Has `notice` called in the first thread of each copy, perhaps again until it calls one of the
+ * next two. */
+void posix_copy_start(void (*notice)(void));
+/* Say that this process is repaired; the second one, that it was made without fork's handlers.
+ * Return whether that is news. Without the page, posix_copy_known always does. */
+bool posix_copy_known(void);
+bool posix_copy_report(void);
 void posix_streams_fork_prepare(void);
 void posix_streams_fork_child(bool whole);
 void posix_streams_fork_done(void);

@@ -7,7 +7,8 @@
  *
  * Async-signal-safe, no cancellation point, no allocation. With few calls (syscall_policy.h) the
  * kernel is not asked: no thread is known to be newer or to want a CPU, and none has a name.
- * os_thread_exists asks unless sandbox=1, when every thread exists.
+ * os_thread_exists asks unless sandbox=1, when every thread exists. The main thread stays as a
+ * zombie after pthread_exit, until the process ends; a zombie does not count.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,16 +38,6 @@ uint64_t os_clock_boot_ns(void)
 
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-bool os_thread_exists(int thread)
-{
-    int saved_errno = errno;
-    bool exists = load_relaxed(&os_calls) == OS_CALLS_FEW ||
-                  syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
-
-    errno = saved_errno;
-    return exists;
 }
 
 unsigned posix_threads_injected;
@@ -121,6 +112,18 @@ bool posix_thread_is_zombie(int thread)
     char text[512];
 
     return read_stat(thread, text, sizeof text) && *field_at(text, STATE_FIELD) == 'Z';
+}
+
+bool os_thread_exists(int thread)
+{
+    int saved_errno = errno, process = getpid();
+    bool exists;
+
+    if (load_relaxed(&os_calls) == OS_CALLS_FEW)
+        return true;
+    exists = syscall(SYS_tgkill, process, thread, 0) == 0 || errno != ESRCH;
+    errno = saved_errno;
+    return exists && !(thread == process && posix_thread_is_zombie(thread));
 }
 
 bool os_thread_is_newer(int thread, uint64_t since)

@@ -6,7 +6,9 @@
  * again.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,6 +95,37 @@ TEST(what_calls_free_is_closed_later)
     for (unsigned i = 0; i < 300; i++) /* resting blocks release earlier ones */
         prudence_free(prudence_malloc(40000));
     assert_true(pages().used <= used + 80 * MIB);
+}
+
+/* --------------------------------------------------------------------------------- signals */
+
+static bool another_allocates;
+
+static void *allocates(void *unused)
+{
+    prudence_free(prudence_malloc(100));
+    return unused;
+}
+
+/* In the place of the C library's. */
+int sigaction(int number, const struct sigaction *action, struct sigaction *before)
+{
+    static int (*next)(int number, const struct sigaction *action, struct sigaction *before);
+
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "sigaction");
+    if (another_allocates) {
+        another_allocates = false;
+        in_thread(allocates, NULL);
+    }
+    return next(number, action, before);
+}
+
+TEST(sigaction_may_wait_for_a_thread_that_allocates)
+{
+    another_allocates = true;
+    prudence_free(prudence_malloc(100));
+    assert_false(another_allocates);
 }
 
 /* --------------------------------------------------------------------------------- fork */

@@ -405,6 +405,7 @@ static void with_a_handler_twice(void)
 }
 
 #define HANDLERS 12
+#define KEPT     8 /* and the first, which is cmocka's */
 
 static struct sigaction older[HANDLERS];
 static unsigned handlers_left = HANDLERS;
@@ -415,7 +416,7 @@ static void on_fault_older(int number, siginfo_t *info, void *context)
     static const char text[] = "one of many\n";
 
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
-    if (handlers_left && older[--handlers_left].sa_flags & SA_SIGINFO)
+    if (--handlers_left > HANDLERS - KEPT && older[handlers_left].sa_flags & SA_SIGINFO)
         older[handlers_left].sa_sigaction(number, info, context);
     else
         signal(number, SIG_DFL);
@@ -525,7 +526,7 @@ TEST(handlers_are_chained)
     assert_int_equal(said("the one below"), 1);
     expect_fault(with_many_handlers(), "use after free: write of");
     assert_int_equal(said("write of"), 1);
-    assert_int_equal(said("one of many"), 8);
+    assert_int_equal(said("one of many"), KEPT);
     expect_survival(with_a_leaving_handler(), "");
     assert_int_equal(said("write of"), 5);
     expect_survival(with_a_leaving_handler_below(), "chained");

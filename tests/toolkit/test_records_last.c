@@ -136,6 +136,7 @@ static void *ends_with_a_name(void *object)
 /* The waits would never end. */
 static int waits_in_a_sandbox(void *unused)
 {
+    struct prudence_cache_attr attr = {.size = sizeof attr};
     struct prudence_cache *cache;
     void *object;
 
@@ -146,7 +147,8 @@ static int waits_in_a_sandbox(void *unused)
     if (prudence_domain_synchronize(domain))
         return 2;
     domain = prudence_domain_create("named", PRUDENCE_DOMAIN_HAZARD, NULL);
-    cache = prudence_cache_create("named", 64, 0, 0, domain);
+    attr.domain = domain;
+    cache = prudence_cache_create("named", 64, &attr);
     object = prudence_cache_alloc(cache);
     in_thread(ends_with_a_name, object);
     prudence_cache_free_deferred(cache, object);

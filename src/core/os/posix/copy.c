@@ -14,6 +14,7 @@
  * these go on as they are, and take no thread for dead until the first one has noticed: its slots
  * have the id that it had in the original.
  */
+#define _GNU_SOURCE /* gettid */
 #include <unistd.h>
 
 #include "mapping.h"

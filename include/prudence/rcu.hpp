@@ -100,40 +100,50 @@ template <class Clock, class Duration>
 namespace detail
 {
 
+// True if T has an operator delete with these parameters.
+template <class Void, class T, class... P> struct has_delete_of : std::false_type {
+};
+template <class T, class... P>
+struct has_delete_of<std::void_t<decltype(T::operator delete(std::declval<P>()...))>, T, P...>
+    : std::true_type {
+};
+
+// True if T has one whose first parameters these are, and to which `delete` may give size and
+// alignment.
+template <class T, class... P>
+inline constexpr bool has_delete =
+    has_delete_of<void, T, P...>::value || has_delete_of<void, T, P..., std::size_t>::value ||
+    has_delete_of<void, T, P..., std::align_val_t>::value ||
+    has_delete_of<void, T, P..., std::size_t, std::align_val_t>::value;
+
 // True if `delete` of a T calls an operator of T's own.
-template <class T, class = void> struct has_plain_delete : std::false_type {
-};
-template <class T>
-struct has_plain_delete<T, std::void_t<decltype(T::operator delete(std::declval<void *>()))>>
-    : std::true_type {
-};
-template <class T, class = void> struct has_sized_delete : std::false_type {
-};
-template <class T>
-struct has_sized_delete<
-    T, std::void_t<decltype(T::operator delete(std::declval<void *>(), std::size_t()))>>
-    : std::true_type {
-};
-template <class T, class = void> struct has_aligned_delete : std::false_type {
-};
-template <class T>
-struct has_aligned_delete<
-    T, std::void_t<decltype(T::operator delete(std::declval<void *>(), std::align_val_t()))>>
-    : std::true_type {
-};
-template <class T, class = void> struct has_destroying_delete : std::false_type {
-};
-#if defined(__cpp_impl_destroying_delete) && defined(__cpp_lib_destroying_delete)
-template <class T>
-struct has_destroying_delete<
-    T, std::void_t<decltype(T::operator delete(std::declval<T *>(), std::destroying_delete_t()))>>
-    : std::true_type {
-};
-#endif
 template <class T>
 inline constexpr bool has_own_delete =
-    has_plain_delete<T>::value || has_sized_delete<T>::value || has_aligned_delete<T>::value ||
-    has_destroying_delete<T>::value;
+    has_delete<T, void *>
+#if defined(__cpp_impl_destroying_delete) && defined(__cpp_lib_destroying_delete)
+    || has_delete<T, std::remove_cv_t<T> *, std::destroying_delete_t>
+#endif
+    ;
+
+template <class T> struct derived : T {
+};
+
+/*
+ * Returns whether std::default_delete<T> is known to be the standard's, which is made from that of
+ * a derived class, too. A program may specialize it for types of its own, and so for a final class,
+ * a union, an enumeration and a pointer, of which this is unknown. The program's is mostly an
+ * aggregate. That is asked first because clang derives from no structure with a flexible array.
+ */
+template <class T> constexpr bool has_standard_default_delete()
+{
+    if constexpr (std::is_aggregate_v<std::default_delete<T>>)
+        return false;
+    else if constexpr (std::is_class_v<T> && !std::is_final_v<T>)
+        return std::is_constructible_v<std::default_delete<T>,
+                                       std::default_delete<derived<std::remove_cv_t<T>>>>;
+    else
+        return std::is_fundamental_v<T>;
+}
 
 // Types with an operator delete that a program may replace alone.
 template <class T>
@@ -147,8 +157,9 @@ template <class T, class D> constexpr ending ending_of()
     if constexpr (!std::is_trivially_destructible_v<T>)
         return ending::unknown;
     else if constexpr (std::is_same_v<D, std::default_delete<T>>)
-        return has_own_delete<T> || is_over_aligned<T> ? ending::unknown
-                                                       : ending::by_operator_delete;
+        return has_own_delete<T> || is_over_aligned<T> || !has_standard_default_delete<T>()
+                   ? ending::unknown
+                   : ending::by_operator_delete;
     else if constexpr (std::is_same_v<D, cache_delete<T>> || std::is_same_v<D, cache_retire<T>>)
         return ending::by_free;
     else
@@ -385,9 +396,9 @@ template <class T, class D = std::default_delete<T>> class rcu_ptr
     // In a section, a callback or a destructor of a cache nothing can wait: they are retired.
     ~rcu_ptr()
     {
-        if (!object_ || detail::retire_memory<T, D>(object_))
+        if (object_ ? detail::retire_memory<T, D>(object_) : only_memory())
             return;
-        retire(reserve_to_end(), object_);
+        retire(detail::place(), object_);
         static_cast<void>(prudence_barrier_nested());
     }
 
@@ -398,7 +409,7 @@ template <class T, class D = std::default_delete<T>> class rcu_ptr
     }
 
     // Readers find `object` from now on. The object before it is retired. Throws std::bad_alloc
-    // (not if only memory has to be freed); then nothing has changed.
+    // (not if only memory of libprudence-malloc has to be freed); then nothing has changed.
     void publish(unique_ptr object)
     {
         detail::place memory = reserve();
@@ -432,13 +443,19 @@ template <class T, class D = std::default_delete<T>> class rcu_ptr
   private:
     using retirement = detail::retirement<T, D>;
 
-    // Returns memory for a callback, if one will be needed.
-    [[nodiscard]] static detail::place reserve()
+    // Returns whether no object needs a callback, if those of a cache belong to the default domain.
+    [[nodiscard]] static bool only_memory() noexcept
     {
         constexpr detail::ending known = detail::ending_of<T, D>();
 
-        if (known == detail::ending::by_free ||
-            (known == detail::ending::by_operator_delete && detail::operator_delete_is_known()))
+        return known == detail::ending::by_free ||
+               (known == detail::ending::by_operator_delete && detail::operator_delete_is_known());
+    }
+
+    // Returns memory for a callback, if one may be needed. The cache may be of any domain.
+    [[nodiscard]] static detail::place reserve()
+    {
+        if (detail::ending_of<T, D>() != detail::ending::by_free && only_memory())
             return detail::place();
         return detail::reserve(sizeof(retirement), alignof(retirement));
     }

@@ -3,6 +3,8 @@
 // were open, by its own deleter; and memory alone goes without a callback where no thread could
 // notice.
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -24,6 +26,24 @@ namespace
 {
 
 std::atomic<int> ended;
+
+struct handle {
+    int value = 0;
+};
+
+} // namespace
+
+// As a program ends what a function of C ends.
+template <> struct std::default_delete<handle> {
+    void operator()(handle *object) const
+    {
+        ended++;
+        delete object;
+    }
+};
+
+namespace
+{
 
 // Bytes of objects that are deferred now.
 std::uint64_t latent()
@@ -81,6 +101,32 @@ struct own_delete {
     }
     int value = 0;
 };
+
+struct own_delete_of_all {
+    static void operator delete(void *object, std::size_t, std::align_val_t)
+    {
+        ended++;
+        ::operator delete(object);
+    }
+    int value = 0;
+};
+
+struct own_end {
+    static void operator delete(own_end *object, std::destroying_delete_t, std::size_t)
+    {
+        ended++;
+        ::operator delete(object);
+    }
+    int value = 0;
+};
+
+struct last final {
+    int value = 0;
+};
+
+template <class T>
+constexpr bool is_memory = prudence::detail::ending_of<T, std::default_delete<T>>() ==
+                           prudence::detail::ending::by_operator_delete;
 
 struct alignas(64) over_aligned {
     int value = 0;
@@ -162,9 +208,12 @@ TEST_F(rcu, deleters_of_every_kind_are_called_once)
         delete object;
     });
     prudence::rcu_retire(new own_delete);
+    prudence::rcu_retire(new own_delete_of_all);
+    prudence::rcu_retire(new own_end);
+    prudence::rcu_retire(new handle);
     prudence::rcu_retire<base>(new derived);
     prudence::rcu_barrier();
-    EXPECT_EQ(ended, 1 + 1 + 1 + 100 + 1000 + 1 + 11);
+    EXPECT_EQ(ended, 1 + 1 + 1 + 100 + 1000 + 4 + 11);
 }
 
 TEST_F(rcu, a_deleter_that_only_moves)
@@ -184,6 +233,7 @@ struct plain : prudence::rcu_obj_base<plain> {
 };
 static_assert(std::is_trivially_copyable_v<plain> && std::is_trivially_destructible_v<plain>,
               "as C++26's rcu_obj_base, if the deleter is");
+static_assert(is_memory<plain> && is_memory<const plain> && is_memory<int>, "without a callback");
 
 TEST_F(rcu, a_copy_has_a_head_of_its_own)
 {
@@ -213,6 +263,7 @@ TEST_F(rcu, memory_alone_needs_no_callback_if_operator_delete_is_ours)
     for (int i = 0; i < 100; i++)
         prudence::rcu_retire(new own_delete);
     prudence::rcu_retire(new over_aligned);
+    prudence::rcu_retire(new last);
     EXPECT_EQ(latent(), before);
 }
 
@@ -244,6 +295,41 @@ TEST_F(rcu, objects_of_another_domain_wait_for_readers_of_this_one)
             EXPECT_EQ(*number, 5);
         }
         prudence::rcu_barrier();
+    }
+    EXPECT_EQ(prudence_domain_destroy(domain), 0);
+}
+
+// Inside the region, the only one to wait for is the caller's.
+TEST_F(rcu, without_memory_an_object_of_another_domain_is_not_replaced)
+{
+    using deleter = prudence::cache_delete<int>;
+    prudence_domain *domain = prudence_domain_create("other", PRUDENCE_DOMAIN_SRCU, nullptr);
+    {
+        prudence::cache<int> numbers("numbers", domain);
+        prudence::rcu_ptr<int, deleter> current(numbers.make(1));
+        auto next = numbers.make(2);
+        void *taken = nullptr;
+        bool unchanged = false;
+
+        EXPECT_EQ(prudence_option_set("limit", "20M"), 0);
+        for (std::size_t size :
+             {std::size_t(10000), sizeof(prudence::detail::retirement<int, deleter>)})
+            while (void *block = prudence_malloc(size))
+                *static_cast<void **>(block) = std::exchange(taken, block);
+        {
+            prudence::guard inside;
+            int *seen = current.load(inside);
+
+            try {
+                static_cast<void>(current.publish_if(seen, next));
+            } catch (const std::bad_alloc &) {
+                unchanged = current.load(inside) == seen && next;
+            }
+        }
+        EXPECT_EQ(prudence_option_set("limit", "0"), 0);
+        while (taken)
+            prudence_free(std::exchange(taken, *static_cast<void **>(taken)));
+        EXPECT_TRUE(unchanged);
     }
     EXPECT_EQ(prudence_domain_destroy(domain), 0);
 }
@@ -296,6 +382,30 @@ TEST_F(rcu, an_owner_that_readers_follow)
         EXPECT_TRUE(current.publish_if(nullptr, next));
         EXPECT_EQ(next, nullptr);
     }
+}
+
+// A deleter may use what is older than the owner. The reader stays for a while, but not for ever.
+TEST_F(rcu, an_owner_that_is_empty_waits_for_what_it_had)
+{
+    std::atomic<bool> reading{false}, over{false};
+    std::thread reader([&] {
+        prudence::guard inside;
+
+        reading = true;
+        for (int i = 0; i < 30 && !over; i++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+
+    while (!reading)
+        std::this_thread::yield();
+    {
+        prudence::rcu_ptr<node> current(std::make_unique<node>(1));
+
+        current.publish(nullptr);
+    }
+    EXPECT_EQ(ended, 1);
+    over = true;
+    reader.join();
 }
 
 struct config {

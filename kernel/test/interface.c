@@ -51,6 +51,22 @@ void every_size_is_aligned_and_apart(void)
     prudence_kfree_deferred(NULL);
 }
 
+/* KASAN marks 8 bytes at a time. */
+void small_alignments_are_raised(void)
+{
+    struct prudence_cache *cache = prudence_cache_create("test", 12, 4, 0, NULL);
+    unsigned int i;
+
+    EXPECT_EQ(STAT(cache, object_stride), 16);
+    for (i = 0; i < 100; i++) {
+        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
+        EXPECT(objects[i] && IS_ALIGNED((unsigned long)objects[i], 8));
+    }
+    while (i--)
+        prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
 struct entry {
     int hop;
 };

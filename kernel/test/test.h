@@ -57,6 +57,7 @@
     TEST(figures_are_exact)                                                                        \
     TEST(objects_are_replaced_under_their_readers)                                                 \
     TEST(every_size_is_aligned_and_apart)                                                          \
+    TEST(small_alignments_are_raised)                                                              \
     TEST(zeroed_memory_is_zero_after_any_owner)                                                    \
     TEST(plain_objects_are_zero_if_the_kernel_wants_that)                                          \
     TEST(type_safe_memory_keeps_its_contents)                                                      \

@@ -39,10 +39,15 @@ static void decay_round(struct work_struct *work);
 static DECLARE_DELAYED_WORK(decay_work, decay_round);
 static uint32_t decay_pending; /* a round is due */
 
-/* Returns this CPU, or a housekeeping CPU if this one is isolated. */
-static int decay_cpu(void)
+/* Queues a round on this CPU, or on a housekeeping CPU if this one is isolated. While preemption is
+ * off, the kernel keeps its mask, which newer ones replace at run time (RCU), and no CPU that is
+ * online stops. So the timer is started on a CPU that runs, and the kernel moves it if that stops
+ * later. */
+static void queue_round(unsigned long after)
 {
-    return housekeeping_any_cpu(HK_TYPE_DOMAIN);
+    preempt_disable();
+    schedule_delayed_work_on(housekeeping_any_cpu(HK_TYPE_DOMAIN), &decay_work, after);
+    preempt_enable();
 }
 
 static DEFINE_PER_CPU(struct work_struct, decay_cpu_work);
@@ -103,7 +108,7 @@ static void decay_round(struct work_struct *work)
     if (after && !exchange_relaxed(&decay_pending, 1u)) {
         if (limit_used()) /* the next round needs a grace period */
             last_asked = gp_snapshot(gp_default_domain());
-        schedule_delayed_work_on(decay_cpu(), &decay_work, after);
+        queue_round(after);
     }
 }
 
@@ -111,7 +116,7 @@ static void decay_round(struct work_struct *work)
 static void decay_later(struct irq_work *unused)
 {
     (void)unused;
-    schedule_delayed_work_on(decay_cpu(), &decay_work, DECAY_AFTER);
+    queue_round(DECAY_AFTER);
 }
 
 static struct irq_work decay_soon;

@@ -181,8 +181,14 @@ void a_busy_cpu_is_not_drained_for_ever(void)
     EXPECT_EQ(prudence_cache_destroy(busy_cache), 0);
 }
 
+static long fill_and_defer_here(void *cache)
+{
+    prudence_kfree_deferred(prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL));
+    return fill_here(cache);
+}
+
 /* A CPU with objects to give goes offline at various times within a round, before it has given
- * them. */
+ * them. If no round was due, it also has the timer of the next one, which then runs on any CPU. */
 void decay_goes_on_when_cpus_go(void)
 {
     unsigned int cpu = cpumask_last(cpu_online_mask), round;
@@ -191,8 +197,7 @@ void decay_goes_on_when_cpus_go(void)
     if (!housekeeping_cpu(cpu, HK_TYPE_DOMAIN))
         cpu = cpumask_first(cpu_online_mask) + 1;
     for (round = 0; round < 6; round++) {
-        work_on_cpu(cpu, fill_here, cache);
-        prudence_kfree_deferred(prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL));
+        work_on_cpu(cpu, fill_and_defer_here, cache);
         msleep(round * 100);
         EXPECT_EQ(remove_cpu(cpu), 0);
         EXPECT_EQ(STAT(cache, objects_cached), 0);

@@ -278,6 +278,7 @@ EXPORT_SYMBOL_GPL(prudence_ksize);
 
 /* ------------------------------------------------------------------------------------ any size */
 
+/* Makes a block of all the pages that the page allocator gives for the size, a power of two. */
 static noinline void *alloc_large(size_t size, gfp_t gfp)
 {
     struct slab *slab;
@@ -287,7 +288,7 @@ static noinline void *alloc_large(size_t size, gfp_t gfp)
         return NULL;
     might_alloc(gfp);
     do
-        slab = slab_large_make(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, false,
+        slab = slab_large_make(kmalloc_blocks, PAGE_SIZE << get_order(size), os_page_size, false,
                                &zeroed, gfp);
     while (!slab && tries_again(gfp));
     if (slab && want_init_on_alloc(gfp))

@@ -164,6 +164,24 @@ static uint64_t bytes_used(void)
     return stats.used;
 }
 
+/* Returns the bytes of objects that are neither free nor deferred. */
+static uint64_t live_bytes(const struct prudence_cache *cache)
+{
+    const struct cache_body *body = cache->body;
+    uint64_t made, gone, bytes = body->stride;
+    struct cache_sums sums;
+
+    slab_stats_sum(cache, &sums);
+    made = sums.hits + sums.misses;
+    gone = sums.frees + sums.deferred;
+    if (!cache->percpu) { /* blocks, of which free ones go at once */
+        made = load_relaxed(&body->large_grown);
+        gone = load_relaxed(&body->large_shrunk) + sums.latent_bytes;
+        bytes = 1;
+    }
+    return made > gone ? (made - gone) * bytes : 0;
+}
+
 /* Counts pages that are free, cached, or free after a grace period, and unused arrays. */
 static unsigned long count_pages(struct shrinker *shrinker, struct shrink_control *control)
 {
@@ -174,15 +192,10 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
         return 0;
     list_for_each(item, &slab_caches)
     {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-        struct cache_sums sums;
-        uint64_t gone;
+        const struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        slab_stats_sum(cache, &sums);
         arrays += drain_array_bytes(cache);
-        gone = sums.frees + sums.deferred;
-        if (cache->percpu && sums.hits + sums.misses > gone)
-            live += (sums.hits + sums.misses - gone) * cache->body->stride;
+        live += live_bytes(cache);
     }
     os_lock_release(&slab_caches_lock);
     return (unsigned long)(((used > live ? used - live : 0) + arrays) >> PAGE_SHIFT);

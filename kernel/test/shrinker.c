@@ -278,6 +278,48 @@ static void scan_everything(struct prudence_cache *cache)
     }
 }
 
+/* Returns the most that three counts find; one finds nothing while another thread has the list of
+ * caches. */
+static unsigned long count(void)
+{
+    struct shrinker *shrinker = prudence_shrinker();
+    struct shrink_control control = {.gfp_mask = GFP_KERNEL};
+    unsigned long most = 0;
+    unsigned int i;
+
+    for (i = 0; i < 3; i++) {
+        most = max(most, shrinker->count_objects(shrinker, &control));
+        msleep(20);
+    }
+    return most;
+}
+
+#define A_FEW_PAGES 16
+
+/* Reclaim does not get live blocks, whatever their size, and gets deferred ones. */
+void live_blocks_do_not_count_as_free(void)
+{
+    unsigned long before, pages = 0;
+    unsigned int i;
+
+    scan_everything(NULL);
+    before = count();
+    for (i = 0; i < MANY; i++) {
+        objects[i] = prudence_kmalloc(i % 2 ? BLOCK_BYTES : 5 * PAGE_SIZE, GFP_KERNEL);
+        EXPECT(objects[i] != NULL);
+        pages += prudence_ksize(objects[i]) >> PAGE_SHIFT;
+    }
+    EXPECT_EQ(pages, MANY / 2 * (16 + 8));
+    EXPECT(count() <= before + A_FEW_PAGES);
+    reader_enters();
+    for (i = 0; i < MANY; i++)
+        prudence_kfree_deferred(objects[i]);
+    EXPECT(count() >= pages);
+    reader_leaves();
+    scan_everything(NULL);
+    EXPECT(count() <= before + A_FEW_PAGES);
+}
+
 /* While free slabs last, the shrinker gives the pages asked for, in whole slabs, without
  * interrupts. Others may cause some, but not each time. When asked for everything, it gives
  * everything. */

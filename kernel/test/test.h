@@ -52,6 +52,7 @@
     TEST(shrinking_gives_arrays_back)                                                              \
     TEST(isolated_cpus_are_left_alone)                                                             \
     TEST(shrinker_gives_what_is_asked_for)                                                         \
+    TEST(live_blocks_do_not_count_as_free)                                                         \
     TEST(larger_slabs_cost_nobody_anything)                                                        \
     TEST(objects_freed_on_another_cpu_go_home)                                                     \
     TEST(figures_are_exact)                                                                        \

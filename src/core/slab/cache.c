@@ -48,8 +48,8 @@ size_t slab_margin READ_MOSTLY = 0;
  * round_up_to_power_of_two(). */
 static bool needs_more_pages(size_t stride, size_t before)
 {
-    return OS_SLAB_MAY_BE_LESS && round_up_to_power_of_two(max_size(stride, OS_PAGE_SIZE)) >
-                                      round_up_to_power_of_two(max_size(before, OS_PAGE_SIZE));
+    return OS_SLAB_MAY_BE_LESS && round_up_to_power_of_two(max_size(stride, os_page_size)) >
+                                      round_up_to_power_of_two(max_size(before, os_page_size));
 }
 
 static size_t alignment_of(const struct cache_layout *layout)

@@ -149,7 +149,7 @@ static noinline void free_slow(struct slab *slab, void *object)
 /* Zeroes a free object if the kernel wants that, and informs KASAN. */
 static __always_inline void clean(const struct slab *slab, void *object)
 {
-    if (unlikely(want_init_on_free()) && !contents_stay(slab->cache))
+    if (zeroed_when_free(slab->cache))
         memset(object, 0, slab_object_bytes(slab));
     annotate_free(slab->cache, object, slab_object_bytes(slab));
 }

@@ -54,6 +54,7 @@
     TEST(shrinker_gives_what_is_asked_for)                                                         \
     TEST(live_blocks_do_not_count_as_free)                                                         \
     TEST(larger_slabs_cost_nobody_anything)                                                        \
+    TEST(blocks_are_zeroed_by_the_page_allocator_only)                                             \
     TEST(objects_freed_on_another_cpu_go_home)                                                     \
     TEST(figures_are_exact)                                                                        \
     TEST(objects_are_replaced_under_their_readers)                                                 \

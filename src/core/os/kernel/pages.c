@@ -141,7 +141,7 @@ void os_pages_stats(struct os_pages_stats *stats)
     };
 }
 
-/* Large blocks are arrays, which are not worth reclaim, and parts of a cache on a machine of hundreds
+/* Large blocks are arrays, which are not worth reclaim, and parts of caches on machines of hundreds
  * of CPUs. The latter are allocated and freed where sleeping is allowed, so they need no contiguous
  * pages. */
 void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)

@@ -292,7 +292,7 @@ static noinline void *alloc_large(size_t size, gfp_t gfp)
                                &zeroed, gfp);
     while (!slab && tries_again(gfp));
     if (slab && want_init_on_alloc(gfp))
-        memset(slab->base, 0, size);
+        memset(slab->base, 0, slab_usable_bytes(slab));
     return slab ? slab->base : NULL;
 }
 

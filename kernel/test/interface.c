@@ -104,13 +104,13 @@ static void zeroed_again(size_t size)
     migrate_disable();
     object = prudence_kmalloc(size, GFP_KERNEL);
     EXPECT(object != NULL);
-    memset(object, 0x5a, size);
+    memset(object, 0x5a, prudence_ksize(object));
     prudence_kfree(object);
     again = prudence_kmalloc(size, GFP_KERNEL | __GFP_ZERO);
     migrate_enable();
     EXPECT(again != NULL);
     EXPECT(size > PAGE_SIZE || again == object);
-    EXPECT(!memchr_inv(again, 0, size));
+    EXPECT(!memchr_inv(again, 0, prudence_ksize(again)));
     prudence_kfree(again);
 }
 
@@ -119,6 +119,7 @@ void zeroed_memory_is_zero_after_any_owner(void)
     zeroed_again(8);
     zeroed_again(SIZE);
     zeroed_again(PAGE_SIZE);
+    zeroed_again(5 * PAGE_SIZE);
     zeroed_again(16 * PAGE_SIZE);
 }
 

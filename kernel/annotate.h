@@ -19,6 +19,13 @@ static inline bool contents_stay(const struct prudence_cache *cache)
     return cache->flags & (CACHE_TYPESAFE | CACHE_CONSTRUCTED);
 }
 
+/* Returns whether to zero objects as they become free, for init_on_free. Blocks are never reused;
+ * the page allocator zeroes their pages. */
+static inline bool zeroed_when_free(const struct prudence_cache *cache)
+{
+    return unlikely(want_init_on_free()) && cache->percpu && !contents_stay(cache);
+}
+
 #ifdef CONFIG_KASAN_GENERIC
 #include <linux/kasan.h>
 

@@ -39,11 +39,12 @@ static size_t object_cache_bytes(void)
                       OBJECT_CACHE_MIN, OBJECT_CACHE_MAX);
 }
 
+/* Raises a small alignment, as SLUB does: a granule of KASAN must not belong to two objects. */
 struct prudence_cache *prudence_cache_create(const char *name, size_t size, size_t align,
                                              unsigned int flags, void (*constructor)(void *object))
 {
     struct cache_layout layout = {.object_size = size,
-                                  .alignment = align,
+                                  .alignment = align ? max_size(align, ARCH_SLAB_MINALIGN) : 0,
                                   .flags = flags & PRUDENCE_TYPESAFE ? CACHE_TYPESAFE : 0,
                                   .object_cache_bytes = object_cache_bytes(),
                                   .constructor = constructor ? construct : NULL,

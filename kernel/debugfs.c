@@ -119,8 +119,9 @@ void debugfs_add(struct prudence_cache *cache)
 {
     struct dentry *file = debugfs_lookup(cache->name, folder);
 
-    /* A second cache of the same name gets no file, but slabinfo lists both. */
-    if (file) {
+    /* A second cache of the same name gets no file, but slabinfo lists both. In a kernel without
+     * debugfs, each of these functions returns an error. */
+    if (!IS_ERR_OR_NULL(file)) {
         dput(file);
         return;
     }

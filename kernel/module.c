@@ -41,7 +41,7 @@ MODULE_PARM_DESC(kasan, "inform KASAN when deferred objects become free; closes 
 /* Zeroes deferred memory for init_on_free once the grace period is over, never before. */
 static bool object_is_free_now(struct slab *slab, void *object)
 {
-    if (want_init_on_free() && !contents_stay(slab->cache))
+    if (zeroed_when_free(slab->cache))
         memset(object, 0, slab_object_bytes(slab));
     annotate_free(slab->cache, object, slab_object_bytes(slab));
     return true;

@@ -149,7 +149,7 @@ static noinline void free_slow(struct slab *slab, void *object)
 /* Zeroes a free object if the kernel wants that, and informs KASAN. */
 static __always_inline void clean(const struct slab *slab, void *object)
 {
-    if (unlikely(want_init_on_free()) && !contents_stay(slab->cache))
+    if (zeroed_when_free(slab->cache))
         memset(object, 0, slab_object_bytes(slab));
     annotate_free(slab->cache, object, slab_object_bytes(slab));
 }
@@ -278,6 +278,7 @@ EXPORT_SYMBOL_GPL(prudence_ksize);
 
 /* ------------------------------------------------------------------------------------ any size */
 
+/* Makes a block of all the pages that the page allocator gives for the size, a power of two. */
 static noinline void *alloc_large(size_t size, gfp_t gfp)
 {
     struct slab *slab;
@@ -287,11 +288,11 @@ static noinline void *alloc_large(size_t size, gfp_t gfp)
         return NULL;
     might_alloc(gfp);
     do
-        slab = slab_large_make(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, false,
+        slab = slab_large_make(kmalloc_blocks, PAGE_SIZE << get_order(size), os_page_size, false,
                                &zeroed, gfp);
     while (!slab && tries_again(gfp));
     if (slab && want_init_on_alloc(gfp))
-        memset(slab->base, 0, size);
+        memset(slab->base, 0, slab_usable_bytes(slab));
     return slab ? slab->base : NULL;
 }
 

@@ -39,10 +39,15 @@ static void decay_round(struct work_struct *work);
 static DECLARE_DELAYED_WORK(decay_work, decay_round);
 static uint32_t decay_pending; /* a round is due */
 
-/* Returns this CPU, or a housekeeping CPU if this one is isolated. */
-static int decay_cpu(void)
+/* Queues a round on this CPU, or on a housekeeping CPU if this one is isolated. While preemption is
+ * off, the kernel keeps its mask, which newer ones replace at run time (RCU), and no CPU that is
+ * online stops. So the timer is started on a CPU that runs, and the kernel moves it if that stops
+ * later. */
+static void queue_round(unsigned long after)
 {
-    return housekeeping_any_cpu(HK_TYPE_DOMAIN);
+    preempt_disable();
+    schedule_delayed_work_on(housekeeping_any_cpu(HK_TYPE_DOMAIN), &decay_work, after);
+    preempt_enable();
 }
 
 static DEFINE_PER_CPU(struct work_struct, decay_cpu_work);
@@ -103,7 +108,7 @@ static void decay_round(struct work_struct *work)
     if (after && !exchange_relaxed(&decay_pending, 1u)) {
         if (limit_used()) /* the next round needs a grace period */
             last_asked = gp_snapshot(gp_default_domain());
-        schedule_delayed_work_on(decay_cpu(), &decay_work, after);
+        queue_round(after);
     }
 }
 
@@ -111,7 +116,7 @@ static void decay_round(struct work_struct *work)
 static void decay_later(struct irq_work *unused)
 {
     (void)unused;
-    schedule_delayed_work_on(decay_cpu(), &decay_work, DECAY_AFTER);
+    queue_round(DECAY_AFTER);
 }
 
 static struct irq_work decay_soon;
@@ -159,6 +164,24 @@ static uint64_t bytes_used(void)
     return stats.used;
 }
 
+/* Returns the bytes of objects that are neither free nor deferred. */
+static uint64_t live_bytes(const struct prudence_cache *cache)
+{
+    const struct cache_body *body = cache->body;
+    uint64_t made, gone, bytes = body->stride;
+    struct cache_sums sums;
+
+    slab_stats_sum(cache, &sums);
+    made = sums.hits + sums.misses;
+    gone = sums.frees + sums.deferred;
+    if (!cache->percpu) { /* blocks, of which free ones go at once */
+        made = load_relaxed(&body->large_grown);
+        gone = load_relaxed(&body->large_shrunk) + sums.latent_bytes;
+        bytes = 1;
+    }
+    return made > gone ? (made - gone) * bytes : 0;
+}
+
 /* Counts pages that are free, cached, or free after a grace period, and unused arrays. */
 static unsigned long count_pages(struct shrinker *shrinker, struct shrink_control *control)
 {
@@ -169,15 +192,10 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
         return 0;
     list_for_each(item, &slab_caches)
     {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-        struct cache_sums sums;
-        uint64_t gone;
+        const struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        slab_stats_sum(cache, &sums);
         arrays += drain_array_bytes(cache);
-        gone = sums.frees + sums.deferred;
-        if (cache->percpu && sums.hits + sums.misses > gone)
-            live += (sums.hits + sums.misses - gone) * cache->body->stride;
+        live += live_bytes(cache);
     }
     os_lock_release(&slab_caches_lock);
     return (unsigned long)(((used > live ? used - live : 0) + arrays) >> PAGE_SHIFT);

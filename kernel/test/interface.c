@@ -51,6 +51,22 @@ void every_size_is_aligned_and_apart(void)
     prudence_kfree_deferred(NULL);
 }
 
+/* KASAN marks 8 bytes at a time. */
+void small_alignments_are_raised(void)
+{
+    struct prudence_cache *cache = prudence_cache_create("test", 12, 4, 0, NULL);
+    unsigned int i;
+
+    EXPECT_EQ(STAT(cache, object_stride), 16);
+    for (i = 0; i < 100; i++) {
+        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
+        EXPECT(objects[i] && IS_ALIGNED((unsigned long)objects[i], 8));
+    }
+    while (i--)
+        prudence_cache_free(cache, objects[i]);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
 struct entry {
     int hop;
 };
@@ -88,13 +104,13 @@ static void zeroed_again(size_t size)
     migrate_disable();
     object = prudence_kmalloc(size, GFP_KERNEL);
     EXPECT(object != NULL);
-    memset(object, 0x5a, size);
+    memset(object, 0x5a, prudence_ksize(object));
     prudence_kfree(object);
     again = prudence_kmalloc(size, GFP_KERNEL | __GFP_ZERO);
     migrate_enable();
     EXPECT(again != NULL);
     EXPECT(size > PAGE_SIZE || again == object);
-    EXPECT(!memchr_inv(again, 0, size));
+    EXPECT(!memchr_inv(again, 0, prudence_ksize(again)));
     prudence_kfree(again);
 }
 
@@ -103,6 +119,7 @@ void zeroed_memory_is_zero_after_any_owner(void)
     zeroed_again(8);
     zeroed_again(SIZE);
     zeroed_again(PAGE_SIZE);
+    zeroed_again(5 * PAGE_SIZE);
     zeroed_again(16 * PAGE_SIZE);
 }
 

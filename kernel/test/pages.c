@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Tests how pages are requested, by the page allocator's tracepoint. */
+/* Tests how pages are requested and freed, by the page allocator's tracepoints. */
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/tracepoint.h>
 #include <trace/events/kmem.h>
@@ -29,10 +30,33 @@ static void see(void *unused, struct page *page, unsigned int order, gfp_t gfp, 
     seen.of[seen.count++].gfp = gfp;
 }
 
-static void find_it(struct tracepoint *tracepoint, void *found)
+struct event {
+    const char *name;
+    struct tracepoint *tracepoint;
+};
+
+static void find_it(struct tracepoint *tracepoint, void *data)
 {
-    if (!strcmp(tracepoint->name, "mm_page_alloc"))
-        *(struct tracepoint **)found = tracepoint;
+    struct event *event = data;
+
+    if (!strcmp(tracepoint->name, event->name))
+        event->tracepoint = tracepoint;
+}
+
+/* Has `probe` called at each event until it is forgotten. Returns false if this kernel cannot. */
+static bool follow(struct event *event, void *probe)
+{
+    for_each_kernel_tracepoint(find_it, event);
+    if (event->tracepoint && !tracepoint_probe_register(event->tracepoint, probe, NULL))
+        return true;
+    pr_info("# SKIP: this kernel has no event %s\n", event->name);
+    return false;
+}
+
+static void forget(struct event *event, void *probe)
+{
+    tracepoint_probe_unregister(event->tracepoint, probe, NULL);
+    tracepoint_synchronize_unregister();
 }
 
 static void watch(void)
@@ -113,19 +137,59 @@ void larger_slabs_cost_nobody_anything(void)
 {
     gfp_t callers[] = {GFP_KERNEL, GFP_ATOMIC, GFP_NOIO, GFP_NOWAIT, GFP_KERNEL | __GFP_NOFAIL,
                        GFP_KERNEL | __GFP_MEMALLOC};
-    struct tracepoint *tracepoint = NULL;
+    struct event event = {.name = "mm_page_alloc"};
     unsigned int i;
 
     check_trace_callback_type_mm_page_alloc(see);
-    for_each_kernel_tracepoint(find_it, &tracepoint);
-    if (!tracepoint || tracepoint_probe_register(tracepoint, see, NULL)) {
-        pr_info("# SKIP: this kernel does not report who allocates pages\n");
+    if (!follow(&event, see))
         return;
-    }
     for (i = 0; i < ARRAY_SIZE(callers); i++)
         grow_more_than_needed(i % 2 ? 16 : PAGE_SIZE, callers[i]);
     grow_as_much_as_needed(GFP_KERNEL);
     grow_as_much_as_needed(GFP_ATOMIC);
-    tracepoint_probe_unregister(tracepoint, see, NULL);
-    tracepoint_synchronize_unregister();
+    forget(&event, see);
+}
+
+static u8 *watched; /* NULL once its pages are freed */
+static unsigned int untouched;
+
+/* Called before the page allocator zeroes the pages. A block that cannot be freed at once is used
+ * as a member of a list, in its first bytes. */
+static void see_freed(void *unused, struct page *page, unsigned int order)
+{
+    u8 *freed = READ_ONCE(watched);
+
+    if (!freed || page != virt_to_page(freed))
+        return;
+    untouched += freed[(PAGE_SIZE << order) - 1] == 0x5a;
+    WRITE_ONCE(watched, NULL);
+}
+
+static void free_block(void (*give)(const void *block))
+{
+    unsigned int i;
+    u8 *made = prudence_kmalloc(PAGE_SIZE << LARGE_ORDER, GFP_KERNEL);
+
+    EXPECT(made != NULL);
+    memset(made, 0x5a, PAGE_SIZE << LARGE_ORDER);
+    WRITE_ONCE(watched, made);
+    give(made);
+    for (i = 0; i < 200 && READ_ONCE(watched); i++)
+        msleep(50);
+    EXPECT(!READ_ONCE(watched));
+}
+
+/* With init_on_free, too, and also after a grace period, when a node's lock is held. */
+void blocks_are_zeroed_by_the_page_allocator_only(void)
+{
+    struct event event = {.name = "mm_page_free"};
+
+    check_trace_callback_type_mm_page_free(see_freed);
+    if (!follow(&event, see_freed))
+        return;
+    untouched = 0;
+    free_block(prudence_kfree);
+    free_block(prudence_kfree_deferred);
+    EXPECT_EQ(untouched, 2);
+    forget(&event, see_freed);
 }

@@ -181,8 +181,14 @@ void a_busy_cpu_is_not_drained_for_ever(void)
     EXPECT_EQ(prudence_cache_destroy(busy_cache), 0);
 }
 
+static long fill_and_defer_here(void *cache)
+{
+    prudence_kfree_deferred(prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL));
+    return fill_here(cache);
+}
+
 /* A CPU with objects to give goes offline at various times within a round, before it has given
- * them. */
+ * them. If no round was due, it also has the timer of the next one, which then runs on any CPU. */
 void decay_goes_on_when_cpus_go(void)
 {
     unsigned int cpu = cpumask_last(cpu_online_mask), round;
@@ -191,8 +197,7 @@ void decay_goes_on_when_cpus_go(void)
     if (!housekeeping_cpu(cpu, HK_TYPE_DOMAIN))
         cpu = cpumask_first(cpu_online_mask) + 1;
     for (round = 0; round < 6; round++) {
-        work_on_cpu(cpu, fill_here, cache);
-        prudence_kfree_deferred(prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL));
+        work_on_cpu(cpu, fill_and_defer_here, cache);
         msleep(round * 100);
         EXPECT_EQ(remove_cpu(cpu), 0);
         EXPECT_EQ(STAT(cache, objects_cached), 0);
@@ -271,6 +276,48 @@ static void scan_everything(struct prudence_cache *cache)
         synchronize_rcu(); /* makes latent objects safe */
         scan(ALL_PAGES);
     }
+}
+
+/* Returns the most that three counts find; one finds nothing while another thread has the list of
+ * caches. */
+static unsigned long count(void)
+{
+    struct shrinker *shrinker = prudence_shrinker();
+    struct shrink_control control = {.gfp_mask = GFP_KERNEL};
+    unsigned long most = 0;
+    unsigned int i;
+
+    for (i = 0; i < 3; i++) {
+        most = max(most, shrinker->count_objects(shrinker, &control));
+        msleep(20);
+    }
+    return most;
+}
+
+#define A_FEW_PAGES 16
+
+/* Reclaim does not get live blocks, whatever their size, and gets deferred ones. */
+void live_blocks_do_not_count_as_free(void)
+{
+    unsigned long before, pages = 0;
+    unsigned int i;
+
+    scan_everything(NULL);
+    before = count();
+    for (i = 0; i < MANY; i++) {
+        objects[i] = prudence_kmalloc(i % 2 ? BLOCK_BYTES : 5 * PAGE_SIZE, GFP_KERNEL);
+        EXPECT(objects[i] != NULL);
+        pages += prudence_ksize(objects[i]) >> PAGE_SHIFT;
+    }
+    EXPECT_EQ(pages, MANY / 2 * (16 + 8));
+    EXPECT(count() <= before + A_FEW_PAGES);
+    reader_enters();
+    for (i = 0; i < MANY; i++)
+        prudence_kfree_deferred(objects[i]);
+    EXPECT(count() >= pages);
+    reader_leaves();
+    scan_everything(NULL);
+    EXPECT(count() <= before + A_FEW_PAGES);
 }
 
 /* While free slabs last, the shrinker gives the pages asked for, in whole slabs, without

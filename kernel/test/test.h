@@ -52,11 +52,14 @@
     TEST(shrinking_gives_arrays_back)                                                              \
     TEST(isolated_cpus_are_left_alone)                                                             \
     TEST(shrinker_gives_what_is_asked_for)                                                         \
+    TEST(live_blocks_do_not_count_as_free)                                                         \
     TEST(larger_slabs_cost_nobody_anything)                                                        \
+    TEST(blocks_are_zeroed_by_the_page_allocator_only)                                             \
     TEST(objects_freed_on_another_cpu_go_home)                                                     \
     TEST(figures_are_exact)                                                                        \
     TEST(objects_are_replaced_under_their_readers)                                                 \
     TEST(every_size_is_aligned_and_apart)                                                          \
+    TEST(small_alignments_are_raised)                                                              \
     TEST(zeroed_memory_is_zero_after_any_owner)                                                    \
     TEST(plain_objects_are_zero_if_the_kernel_wants_that)                                          \
     TEST(type_safe_memory_keeps_its_contents)                                                      \

@@ -36,8 +36,9 @@ struct prudence_cache;
 
 /*
  * Creates a cache of objects of `size` bytes (1 to 32768), aligned to `align` (a power of two up to
- * a page, or 0 for the default). The constructor runs once for each object when a slab is made.
- * Returns NULL if an argument is invalid (with a warning) or memory ran out. May sleep.
+ * 4096; less than 8 means 8, and 0 the default). The constructor runs once for each object when a
+ * slab is made. Returns NULL if an argument is invalid (with a warning) or memory ran out. May
+ * sleep.
  */
 struct prudence_cache *prudence_cache_create(const char *name, size_t size, size_t align,
                                              unsigned int flags, void (*constructor)(void *));

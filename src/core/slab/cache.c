@@ -48,8 +48,8 @@ size_t slab_margin READ_MOSTLY = 0;
  * round_up_to_power_of_two(). */
 static bool needs_more_pages(size_t stride, size_t before)
 {
-    return OS_SLAB_MAY_BE_LESS && round_up_to_power_of_two(max_size(stride, OS_PAGE_SIZE)) >
-                                      round_up_to_power_of_two(max_size(before, OS_PAGE_SIZE));
+    return OS_SLAB_MAY_BE_LESS && round_up_to_power_of_two(max_size(stride, os_page_size)) >
+                                      round_up_to_power_of_two(max_size(before, os_page_size));
 }
 
 static size_t alignment_of(const struct cache_layout *layout)
@@ -286,7 +286,7 @@ static size_t body_bytes(void)
 static struct cache_body *body_make(const struct prudence_cache *cache,
                                     const struct cache_layout *layout)
 {
-    struct cache_body *body = os_meta_alloc(body_bytes());
+    struct cache_body *body = os_meta_alloc_as(body_bytes(), OS_ALLOC_DEFAULT);
 
     if (!body)
         return NULL;
@@ -328,7 +328,7 @@ static void body_forget(struct cache_body *body)
 
 static void *lines_make(void)
 {
-    char *lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
+    char *lines = os_meta_alloc_as(os_cpu_count() * OS_PERCPU_STRIDE, OS_ALLOC_DEFAULT);
 
     for (unsigned i = 0; lines && i < os_cpu_count(); i++)
         os_percpu_line_init((struct os_percpu_line *)(lines + i * OS_PERCPU_STRIDE), i);
@@ -409,7 +409,7 @@ void cache_forget(struct prudence_cache *cache)
 /* Number of caches ever made; protected by slab_caches_lock. */
 static uint64_t caches_made;
 
-/* Creates a cache of a valid layout. Returns NULL if memory ran out.
+/* Creates a cache of a valid layout. Returns NULL if memory ran out. May sleep.
  *
  * A cold cache (ADR 148) is one of thousands that are rarely used. It takes only this structure:
  * the body is that of `layout->common`, which is never destroyed, and from which extensions
@@ -417,7 +417,7 @@ static uint64_t caches_made;
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout)
 {
     struct prudence_cache *cache =
-        layout->structure ? layout->structure : os_meta_alloc(sizeof *cache);
+        layout->structure ? layout->structure : os_meta_alloc_as(sizeof *cache, OS_ALLOC_DEFAULT);
 
     if (!cache)
         return NULL;

@@ -260,7 +260,7 @@ void slab_count(struct prudence_cache *cache)
 static size_t least_bytes(const struct prudence_cache *cache)
 {
     return OS_SLAB_MAY_BE_LESS
-               ? round_up_to_power_of_two(max_size(cache->body->stride, OS_PAGE_SIZE))
+               ? round_up_to_power_of_two(max_size(cache->body->stride, os_page_size))
                : cache->body->slab_bytes;
 }
 

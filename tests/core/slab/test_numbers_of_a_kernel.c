@@ -245,4 +245,43 @@ TEST(empty_arrays_stay_until_nothing_moves)
     destroy_empty(cache);
 }
 
+/* One of the calls for memory fails. If it was the one for a slab's pages, a slab of fewer pages
+ * serves, but never of a part of one: the page map of a kernel would have no entry for it. */
+static bool fails_at(unsigned call)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 0, manual_domain());
+    bool smaller = false;
+    void *object;
+
+    memory_fail(call, 1);
+    object = prudence_cache_alloc(cache);
+    memory_succeed();
+    if (object) {
+        assert_int_equal(slab_of(object)->bytes % os_page_size, 0);
+        smaller = slab_of(object)->bytes < cache->body->slab_bytes;
+        prudence_cache_free(cache, object);
+    }
+    destroy_empty(cache);
+    return smaller;
+}
+
+TEST(a_slab_has_whole_pages_of_the_system)
+{
+    struct prudence_cache *cache;
+    unsigned smaller = 0;
+
+    if (os_page_size == OS_PAGE_SIZE) {
+        expect_again(0, "larger pages", "page_size=16K,annotate=0", "");
+        return;
+    }
+    inject_topology();
+    injected_cpu = 0;
+    for (unsigned call = 1; call <= 10; call++)
+        smaller += fails_at(call);
+    assert_int_equal(smaller > 0, os_page_size < 32 << 10); /* bytes of a whole slab */
+    cache = fixed_cache(OS_PAGE_SIZE, 0, manual_domain());
+    assert_int_equal(cache->body->stride, OS_PAGE_SIZE + CACHE_LINE); /* needs no more pages */
+    destroy_empty(cache);
+}
+
 SUITE(pin_thread(), prudence_option_set("wait_max", "100us"))

@@ -26,10 +26,17 @@ static bool (*idle_work)(void);
 static struct look *looks;
 
 /* Leaves the CPU that was served, where another thread may now run for long without being
- * preempted. */
+ * preempted, for any CPU that is not isolated. Copies the kernel's masks, which newer kernels
+ * replace at run time. */
 static void sleep_anywhere(void)
 {
-    set_cpus_allowed_ptr(current, cpu_possible_mask);
+    static struct cpumask allowed;
+
+    rcu_read_lock();
+    cpumask_and(&allowed, housekeeping_cpumask(HK_TYPE_DOMAIN),
+                housekeeping_cpumask(HK_TYPE_KTHREAD));
+    rcu_read_unlock();
+    set_cpus_allowed_ptr(current, &allowed);
     schedule_timeout_interruptible(1);
 }
 
@@ -73,12 +80,13 @@ static uint64_t idle_ns(unsigned cpu)
     return us != ~UINT64_C(0) ? us * 1000 : kcpustat_cpu(cpu).cpustat[CPUTIME_IDLE];
 }
 
+/* Isolated CPUs are never idle for us. */
 bool os_idle_seen(unsigned cpu)
 {
     struct look *look = &looks[cpu];
     uint64_t now = os_clock_ns(), idle;
 
-    if (!cpu_online(cpu))
+    if (!cpu_online(cpu) || !os_may_disturb(cpu))
         return false;
     if (now - look->at < NSEC_PER_SEC / HZ)
         return look->was_idle;

@@ -29,11 +29,15 @@ static inline bool os_may_block(os_alloc_flags flags)
 
 /* Returns whether another CPU may be interrupted for mere tidiness. Isolated CPUs (isolcpus,
  * nohz_full) may not. Objects there are taken by tasks that run there, by destruction, and before
- * the OOM killer runs. */
+ * the OOM killer runs. The lock is for newer kernels, which replace their masks at run time. */
 static inline bool os_may_disturb(unsigned cpu)
 {
-    return cpu == raw_smp_processor_id() ||
-           (housekeeping_cpu((int)cpu, HK_TYPE_DOMAIN) && housekeeping_cpu((int)cpu, HK_TYPE_TICK));
+    bool may;
+
+    rcu_read_lock();
+    may = housekeeping_cpu((int)cpu, HK_TYPE_DOMAIN) && housekeeping_cpu((int)cpu, HK_TYPE_TICK);
+    rcu_read_unlock();
+    return may || cpu == raw_smp_processor_id();
 }
 
 /* Flags for the first of two tries, which does not go as far as the OOM killer: latent objects may

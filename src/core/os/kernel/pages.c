@@ -141,19 +141,25 @@ void os_pages_stats(struct os_pages_stats *stats)
     };
 }
 
+/* Large blocks are arrays, which are not worth reclaim, and parts of caches on machines of hundreds
+ * of CPUs. The latter are allocated and freed where sleeping is allowed, so they need no contiguous
+ * pages. */
 void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
 {
     void *meta;
 
     if (!os_may_lock() || injected_failure())
         return NULL;
-    if (bytes > PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER) /* larger arrays are not worth reclaim */
-        flags &= ~(__GFP_RECLAIM | __GFP_NOFAIL);
-    meta = kmalloc_node(round_up(bytes, CACHE_LINE),
-                        (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN,
-                        numa_mem_id());
+    bytes = round_up(bytes, CACHE_LINE);
+    flags = (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN;
+    if (bytes <= PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER)
+        meta = kmalloc_node(bytes, flags, numa_mem_id());
+    else if (gfpflags_allow_blocking(flags))
+        meta = kvmalloc_node(bytes, flags & ~__GFP_NOFAIL, numa_mem_id());
+    else
+        meta = kmalloc_node(bytes, flags & ~(__GFP_RECLAIM | __GFP_NOFAIL), numa_mem_id());
     if (meta)
-        add_relaxed(&metadata, round_up(bytes, CACHE_LINE));
+        add_relaxed(&metadata, bytes);
     return meta;
 }
 
@@ -170,7 +176,7 @@ void os_meta_free(void *meta, size_t bytes)
         return;
     }
     sub_relaxed(&metadata, round_up(bytes, CACHE_LINE));
-    kfree(meta);
+    kvfree(meta);
 }
 
 /* Plain metadata will do, because accesses to kernel memory do not fault. */

@@ -77,7 +77,7 @@ void os_report(const char *format, ...)
 /* Makes the permanently owned lines of caches whose fast paths are closed. */
 static bool owned_lines_make(void)
 {
-    char *lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
+    char *lines = os_meta_alloc_as(os_cpu_count() * OS_PERCPU_STRIDE, OS_ALLOC_DEFAULT);
 
     for (unsigned cpu = 0; lines && cpu < os_cpu_count(); cpu++)
         ((struct os_percpu_line *)(lines + cpu * OS_PERCPU_STRIDE))->owner = (uintptr_t)lines;

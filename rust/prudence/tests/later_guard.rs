@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-//! What no thread found over when the blocking section ended is called by a later guard. Alone in its
-//! program, so that no other test closes bags.
+//! What no thread has called when the blocking section ended, or that a thread left, is called by a
+//! later guard. Alone in its program and one after the other, so that no other guard is blocking.
 
 use prudence::epoch;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
+
+static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn a_later_guard_calls_what_was_missed() {
+    let _alone = ALONE.lock().unwrap();
     let ran = Arc::new(AtomicUsize::new(0));
     let handles = [0; 3].map(|_| epoch::Collector::new().register());
     let [busy, used, in_turn] = &handles;
@@ -41,4 +44,48 @@ fn a_later_guard_calls_what_was_missed() {
         drop(in_turn.pin());
     }
     assert_eq!(ran.load(SeqCst), 2);
+}
+
+/// Defers a function that does the same with one less.
+fn defer_chain(collector: &epoch::Collector, rest: usize, ran: &Arc<AtomicUsize>) {
+    let handle = collector.register();
+    let guard = handle.pin();
+    let (ran, again) = (ran.clone(), collector.clone());
+    guard.defer(move || {
+        ran.fetch_add(1, SeqCst);
+        if rest > 1 {
+            defer_chain(&again, rest - 1, &ran);
+        }
+    });
+    guard.flush();
+}
+
+#[test]
+fn a_later_guard_calls_what_a_thread_left() {
+    let _alone = ALONE.lock().unwrap();
+    let (collector, ran) = (epoch::Collector::new(), Arc::new(AtomicUsize::new(0)));
+    let handle = collector.register();
+    defer_chain(&collector, 20, &ran);
+    for _ in 0..100_000 {
+        drop(handle.pin());
+    }
+    assert_eq!(ran.load(SeqCst), 20);
+}
+
+#[test]
+fn a_later_guard_calls_what_was_flushed_inside_a_guard_of_another_collector() {
+    let _alone = ALONE.lock().unwrap();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let [handle, other] = [0; 2].map(|_| epoch::Collector::new().register());
+    let outer = other.pin();
+    let guard = handle.pin();
+    let counted = ran.clone();
+    guard.defer(move || counted.fetch_add(1, SeqCst));
+    guard.flush();
+    drop(guard); // is not the thread's last, and the last is not of this collector
+    drop(outer);
+    for _ in 0..100_000 {
+        drop(handle.pin());
+    }
+    assert_eq!(ran.load(SeqCst), 1);
 }

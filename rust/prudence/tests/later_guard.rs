@@ -2,7 +2,7 @@
 //! What no thread has called when the blocking section ended, or that a thread left, is called by a
 //! later guard. Alone in its program and one after the other, so that no other guard is blocking.
 
-use prudence::epoch;
+use prudence::{epoch, seize};
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -13,8 +13,9 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn a_later_guard_calls_what_was_missed() {
     let _alone = ALONE.lock().unwrap();
     let ran = Arc::new(AtomicUsize::new(0));
-    let handles = [0; 3].map(|_| epoch::Collector::new().register());
-    let [busy, used, in_turn] = &handles;
+    let [busy, used] = [0; 2].map(|_| epoch::Collector::new().register());
+    let blocked = seize::Collector::new().batch_size(1);
+    let owned = blocked.enter_owned(); // keeps what this collector has
     let (inside, leave) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let reader = thread::spawn({
         let (inside, leave) = (inside.clone(), leave.clone());
@@ -25,13 +26,13 @@ fn a_later_guard_calls_what_was_missed() {
         }
     });
     inside.wait();
-    for handle in [used, in_turn] {
-        let guard = handle.pin();
-        let counted = ran.clone();
-        guard.defer(move || counted.fetch_add(1, SeqCst));
-        guard.flush();
-        drop(guard); // checks, and the reader's guard is blocking
-    }
+    // SAFETY: a box that no other code has.
+    unsafe { blocked.retire(Box::into_raw(Box::new(1)), seize::reclaim::boxed) };
+    let guard = used.pin();
+    let counted = ran.clone();
+    guard.defer(move || counted.fetch_add(1, SeqCst));
+    guard.flush();
+    drop(guard); // checks, and the reader's guard is blocking
     leave.wait();
     reader.join().unwrap();
     assert_eq!(ran.load(SeqCst), 0);
@@ -41,9 +42,10 @@ fn a_later_guard_calls_what_was_missed() {
         guard.flush();
         drop(guard);
         drop(used.pin());
-        drop(in_turn.pin());
+        drop(blocked.enter());
     }
-    assert_eq!(ran.load(SeqCst), 2);
+    assert_eq!(ran.load(SeqCst), 1);
+    drop(owned);
 }
 
 /// Defers a function that does the same with one less.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// Adds an entry, of which the result has a second reference until it was called.
 fn add(garbage: &Garbage) -> Arc<()> {
     let alive = Arc::new(());
-    let entrys = alive.clone();
+    let counted = alive.clone();
     // SAFETY: any thread may drop the value.
-    unsafe { garbage.add(Entry::new(move |_| drop(entrys))) };
+    unsafe { garbage.add(Entry::new(move |_| drop(counted))) };
     alive
 }
 

@@ -579,7 +579,7 @@ impl Held<'_> {
         self.waiting.find_last();
         self.ready.find_last();
         self.cookie = Cookie::take(self.garbage.owned_exist());
-        self.garbage.calling.store(calling::depth(self.garbage), Relaxed);
+        self.garbage.calling.store(0, Relaxed);
     }
 
     /// Takes all bags, after [`is_over`](Held::is_over), for [`Garbage::call`].

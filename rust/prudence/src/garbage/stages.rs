@@ -360,9 +360,12 @@ impl Garbage {
         if chain.is_empty() {
             return;
         }
+        let began = process();
         let count = calling::during(self, || chain.call(self));
         self.pending.fetch_sub(count, Relaxed);
-        self.calling.fetch_sub(1, Release);
+        if process() == began {
+            self.calling.fetch_sub(1, Release); // a child that an entry forked has not counted it
+        }
     }
 
     /// Waits until everything that was added before has been called, by this thread or others.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::*};
 
 static DOMAIN: AtomicPtr<sys::prudence_domain> = AtomicPtr::new(ptr::null_mut());
 
-/// Returns the domain. Ends the process if there is no memory for it.
+/// Returns the domain. Panics if there is no memory for it.
 pub(crate) fn domain() -> *mut sys::prudence_domain {
     let found = DOMAIN.load(Acquire);
     if !found.is_null() {

@@ -104,6 +104,15 @@ pub(crate) fn leave() -> bool {
     })
 }
 
+/// Calls `function` in a section.
+#[inline]
+pub(crate) fn within<R>(function: impl FnOnce() -> R) -> R {
+    enter();
+    let result = function();
+    leave();
+    result
+}
+
 /// Counts a guard that has ended while bags waited. Returns one of the numbers below 2^32, spread
 /// evenly, also over each second or third call: collectors that a thread uses in turn get their share.
 pub(crate) fn count_end() -> u32 {

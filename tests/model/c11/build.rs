@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 const PARTS: [&str; 5] = ["bag", "calling", "entry", "lanes", "stages"];
 /// Replacements that loom needs. Each applies at least once.
-const TURNED: [(&str, &str); 16] = [
+const TURNED: [(&str, &str); 15] = [
     ("std::sync::atomic", "crate::own::atomic"),
     ("std::thread::sleep", "crate::own::sleep"),
     ("prudence_sys as sys", "crate::own::sys"),
@@ -24,18 +24,19 @@ const TURNED: [(&str, &str); 16] = [
     ("pub(super) const fn new(limit", "pub(crate) fn new(limit"),
     ("const fn", "fn"),
     ("const LANES: usize = 8;", "const LANES: usize = 1;"),
-    ("const SOON: u32 = 64;", "const SOON: u32 = 1;"),
     ("#[allow(clippy::declare_interior_mutable_const)] // each lane is a copy\n        const LANE: Lane = Lane { bag: AtomicPtr::new(ptr::null_mut()) };\n        Lanes { all: [LANE; LANES] }",
      "Lanes { all: [Lane { bag: AtomicPtr::new(ptr::null_mut()) }] }"),
 ];
 /// Each module's name, and the change of a mutant: text, and its replacement.
-const MODULES: [(&str, &str, &str); 6] = [
+const MODULES: [(&str, &str, &str); 8] = [
     ("sound", "", ""),
     ("put_relaxed", "bag.as_ptr(), AcqRel, Relaxed", "bag.as_ptr(), Relaxed, Relaxed"),
-    ("taken_relaxed", "swap(ptr::null_mut(), AcqRel)", "swap(ptr::null_mut(), Relaxed)"),
+    ("taken_relaxed", "swap(mark, AcqRel)", "swap(mark, Relaxed)"),
     ("tells_nobody", "self.enter().or_else(|| {\n            self.news.events.fetch_add(1, SeqCst);", "self.enter().or_else(|| {"),
     ("looks_once", "if !goes_on && self.news.events.load(SeqCst) == events {", "if !goes_on {"),
-    ("never_looks_again", "kept & READY != 0 || is_due(thread::count_end())", "kept & READY != 0 || is_due(thread::count_end()) && false"),
+    ("never_looks_again", "kept & READY != 0 || thread::count_end() >> (u32::BITS - one_of) == 0", "kept & READY != 0 || one_of == 0"),
+    ("leaves_no_mark", "(place as *const u16 as *mut u8).wrapping_add(1).cast()", "{\nlet _ = place;\nptr::null_mut()\n}"),
+    ("adds_outside", "let closed = thread::within(", "let closed = thread::outside("),
 ];
 
 /// The same of the reclaimer, whose values go to its stack as if readers had ended.

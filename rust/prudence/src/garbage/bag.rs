@@ -12,6 +12,7 @@ use prudence_sys as sys;
 use std::alloc::{handle_alloc_error, Layout};
 use std::mem;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{fence, Ordering::Release};
 
 /// The most entries of a bag, so that it has 2,048 bytes.
 pub(crate) const CAPACITY: usize = 62;
@@ -77,13 +78,13 @@ impl Bag {
         unsafe { Bag::count(bag) == 0 }
     }
 
-    /// Puts an empty bag into a lane, which may have got another.
+    /// Puts an empty bag into a lane, unless another thread has used that.
     ///
     /// # Safety
     ///
     /// The caller owns the bag, which is empty.
     pub(super) unsafe fn put_back_or_free(bag: NonNull<Bag>, lane: &Lane) {
-        if !lane.put(bag) {
+        if !lane.put(bag, ptr::null_mut()) {
             // SAFETY: as the caller promises.
             unsafe { Bag::free(bag) }
         }
@@ -136,10 +137,10 @@ impl Bag {
     }
 }
 
-/// Closed bags, oldest first.
+/// Closed bags, oldest first. `last` is of no meaning while `first` is null.
 pub(super) struct Chain {
     first: *mut Bag,
-    last: *mut Bag,
+    pub(super) last: *mut Bag,
 }
 
 // SAFETY: the bags' entries may go to other threads, as the callers of `Garbage::add` promise.
@@ -171,13 +172,26 @@ impl Chain {
         chain
     }
 
+    /// A child that is forked in the middle finds the bags of `other` in no two chains, and in their
+    /// order, because the fence is after all that made `other`. Only `last` may be wrong.
     pub(super) fn append(&mut self, other: Chain) {
+        fence(Release);
         if self.is_empty() {
             *self = other;
         } else if !other.is_empty() {
             // SAFETY: the chain has its bags.
             unsafe { (*self.last).next = other.first };
             self.last = other.last;
+        }
+    }
+
+    /// Finds the last bag, in a child whose parent's thread may have been changing the chain.
+    pub(super) fn find_last(&mut self) {
+        let mut bag = self.first;
+        while !bag.is_null() {
+            self.last = bag;
+            // SAFETY: the chain has its bags.
+            bag = unsafe { (*bag).next };
         }
     }
 

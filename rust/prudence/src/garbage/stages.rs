@@ -19,21 +19,24 @@
 //! guard may read the old count before the end of its section is visible, and the thread that counts
 //! an event may still find the section open. Then both go on, and nobody is left to check. The same
 //! is so if the section that was blocking ends without a check here, because it is one of C, or of
-//! another collector. So `kept` says that bags wait, and a thread that ends guards checks again, at
-//! one of 64 of them; the more checks were in vain, the fewer. No order is needed for that: the end of
-//! the section and the word become visible at some time, and a later check finds both.
+//! another collector. And bags may be left closed, by a thread that has called enough, or that has
+//! guards of another collector. So `kept` says that bags wait, from when one is closed. A thread that
+//! ends guards then checks again, at one of 64 of them; the more checks were in vain, the fewer. No
+//! order is needed for that: the end of the section and the word become visible at some time, and a
+//! later check finds both.
 //!
 //! Owned guards are sections of another domain, for which bags wait as well once there was such a
 //! guard (`seize/owned.rs` says why nothing is missed).
 //!
 //! Fork. The gate names the process that holds it, so a child takes it from a thread that it does not
-//! have, and loses the bags that other threads held at that moment.
+//! have, and loses the bags that other threads held at that moment. That thread may have been changing
+//! the stages, so the child's first holder mends them.
 
 use super::bag::{Bag, Chain};
 use super::calling;
 use super::entry::Entry;
 use super::forks::process;
-use super::lanes::{Lane, Lanes};
+use super::lanes::{self, Lane, Lanes};
 use crate::{owned_sections, thread};
 use prudence_sys as sys;
 use std::cell::UnsafeCell;
@@ -222,13 +225,19 @@ impl Garbage {
     /// A thread that has the collector may call the entry, until the collector ends.
     #[inline]
     pub(crate) unsafe fn add(&self, entry: Entry) {
-        let lane = self.lanes.own();
-        let bag = lane.take().unwrap_or_else(|| Bag::new(self.limit()));
-        // SAFETY: a bag that is in no lane is this thread's. It was not full in its lane.
-        let full = unsafe { Bag::push(bag, entry) };
-        if full || !lane.put(bag) {
+        let closed = thread::within(|| {
+            let (lane, place) = (self.lanes.own(), 0);
+            let bag = lane.take(lanes::mark(&place)).unwrap_or_else(|| Bag::new(self.limit()));
+            // SAFETY: a bag that is in no lane is this thread's. It was not full in its lane.
+            let full = unsafe { Bag::push(bag, entry) };
+            if !full && lane.put(bag, lanes::mark(&place)) {
+                return false;
+            }
             // SAFETY: as above.
             unsafe { self.close(bag) }
+            true
+        });
+        if closed {
             self.collect_outside();
         }
     }
@@ -254,26 +263,32 @@ impl Garbage {
             }
         }
         self.news.events.fetch_add(1, SeqCst);
+        self.news.kept.fetch_or(WAITING, Release); // see `say_what_is_kept`
     }
 
     fn close_lane(&self, lane: &Lane) {
-        let bag = match lane.take_if_any() {
-            Some(bag) => bag,
-            None => return,
-        };
-        // SAFETY: a bag that is in no lane is this thread's.
-        unsafe {
-            if Bag::is_empty(bag) {
-                return Bag::put_back_or_free(bag, lane);
-            }
-            match Bag::split(bag) {
-                Some(small) => {
-                    Bag::put_back_or_free(bag, lane);
-                    self.close(small);
-                }
-                None => self.close(bag),
-            }
+        if lane.is_empty() {
+            return;
         }
+        thread::within(|| {
+            let bag = match lane.take_all() {
+                Some(bag) => bag,
+                None => return,
+            };
+            // SAFETY: a bag that is in no lane is this thread's.
+            unsafe {
+                if Bag::is_empty(bag) {
+                    return Bag::put_back_or_free(bag, lane);
+                }
+                match Bag::split(bag) {
+                    Some(small) => {
+                        Bag::put_back_or_free(bag, lane);
+                        self.close(small);
+                    }
+                    None => self.close(bag),
+                }
+            }
+        });
     }
 
     /// Closes this thread's bag, so that its entries do not wait for others.
@@ -325,7 +340,7 @@ impl Garbage {
     #[cold]
     fn collect(&self) {
         if calling::depth(self) != 0 {
-            return; // the outer call goes on until nothing is ready
+            return; // the outer call goes on, or leaves the rest to a later guard
         }
         for _ in 0..if self.most == usize::MAX { usize::MAX } else { ROUNDS } {
             let (chain, events) = match self.enter_or_tell() {
@@ -345,9 +360,12 @@ impl Garbage {
         if chain.is_empty() {
             return;
         }
+        let began = process();
         let count = calling::during(self, || chain.call(self));
         self.pending.fetch_sub(count, Relaxed);
-        self.calling.fetch_sub(1, Release);
+        if process() == began {
+            self.calling.fetch_sub(1, Release); // a child that an entry forked has not counted it
+        }
     }
 
     /// Waits until everything that was added before has been called, by this thread or others.
@@ -376,8 +394,11 @@ impl Garbage {
             patience.wait()?;
         }
         stages.gather();
-        while !stages.is_over() {
-            patience.wait()?;
+        stages.wait(patience)?;
+        // This grace period also was that of threads with bags in their hands (`lanes`), which have
+        // closed them. What was in those waits for another.
+        if stages.gather() {
+            stages.wait(patience)?;
         }
         Ok(stages.take_all())
     }
@@ -426,12 +447,12 @@ impl Garbage {
                 return None;
             }
         }
+        let mut held = Held { garbage: self, known: 0 };
         // SAFETY: this thread has the gate.
-        let last = unsafe { ptr::replace(self.process.get(), own) };
-        if last != own && last != 0 {
-            self.calling.store(calling::depth(self), Relaxed); // other threads' calls stayed behind
+        if unsafe { ptr::replace(self.process.get(), own) } != own {
+            held.mend();
         }
-        Some(Held { garbage: self, known: 0 })
+        Some(held)
     }
 
     // ------------------------------------------------------------------------------ owned guards
@@ -439,7 +460,7 @@ impl Garbage {
     /// Says that an owned guard is about to be made. Whoever adds an entry of something that the guard
     /// may find sees that.
     pub(crate) fn expect_owned(&self) {
-        self.owned.store(true, Relaxed);
+        self.owned.store(true, Release); // after the domain was made; pairs with `owned_exist`
         fence(SeqCst); // between this store and the loads of the guard; pairs with `expects_owned`
     }
 
@@ -448,6 +469,11 @@ impl Garbage {
     pub(crate) fn expects_owned(&self) -> bool {
         fence(SeqCst); // between the unlinking and this load; pairs with `expect_owned`
         self.owned.load(Relaxed)
+    }
+
+    /// Returns whether bags wait for owned guards as well, whose domain exists then.
+    fn owned_exist(&self) -> bool {
+        self.owned.load(Acquire)
     }
 
     // -------------------------------------------------------------------------------- references
@@ -498,7 +524,7 @@ impl Held<'_> {
             if !self.take_next() {
                 break;
             }
-            self.cookie = Cookie::take(self.garbage.owned.load(Relaxed));
+            self.cookie = Cookie::take(self.garbage.owned_exist());
             self.garbage.news.events.fetch_add(1, SeqCst);
             self.known = self.known.wrapping_add(1);
         }
@@ -514,7 +540,12 @@ impl Held<'_> {
         let waiting = if self.waiting.is_empty() { 0 } else { WAITING };
         let ready = if self.ready.is_empty() { 0 } else { READY };
         let checks = if in_vain { SELDOM.min((kept.load(Relaxed) >> IN_VAIN) + 1) } else { 0 };
-        kept.store(waiting | ready | checks << IN_VAIN, Relaxed);
+        // A thread that closes a bag pushes it, and then sets WAITING (release). If this takes WAITING
+        // away, it has read that or a later change, all of which read as well. So the load finds the bag.
+        kept.swap(waiting | ready | checks << IN_VAIN, Acquire);
+        if !self.garbage.next.load(Relaxed).is_null() {
+            kept.fetch_or(WAITING, Relaxed);
+        }
     }
 
     /// Appends closed bags to `waiting`, whose cookie the caller renews. Returns whether there was
@@ -526,15 +557,32 @@ impl Held<'_> {
         !newest.is_null()
     }
 
-    /// Lets all bags wait for sections that are open now.
-    fn gather(&mut self) {
-        self.take_next();
-        self.cookie = Cookie::take(self.garbage.owned.load(Relaxed));
+    /// Lets all bags wait for sections that are open now. Returns whether some had no cookie.
+    fn gather(&mut self) -> bool {
+        let any = self.take_next();
+        self.cookie = Cookie::take(self.garbage.owned_exist());
+        any
     }
 
     fn is_over(&mut self) -> bool {
         let garbage = self.garbage;
-        self.cookie.is_over(|| garbage.owned.load(Relaxed))
+        self.cookie.is_over(|| garbage.owned_exist())
+    }
+
+    fn wait(&mut self, patience: &mut Patience) -> Result<(), Unfinished> {
+        while !self.is_over() {
+            patience.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Mends what a thread of the parent left, as the first holder in a process. Bags in `waiting` may
+    /// have the cookie of earlier ones, so all wait anew. Calls of other threads stayed behind.
+    fn mend(&mut self) {
+        self.waiting.find_last();
+        self.ready.find_last();
+        self.cookie = Cookie::take(self.garbage.owned_exist());
+        self.garbage.calling.store(0, Relaxed);
     }
 
     /// Takes all bags, after [`is_over`](Held::is_over), for [`Garbage::call`].
@@ -572,3 +620,6 @@ impl Drop for Held<'_> {
         self.garbage.gate.store(0, SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,10 @@ impl Collector {
     }
 
     /// Makes a guard that may go to other threads.
+    ///
+    /// # Panics
+    ///
+    /// If it is the first one of the process, and there is no memory for the domain of such guards.
     pub fn enter_owned(&self) -> OwnedGuard<'_> {
         OwnedGuard::enter(self)
     }

@@ -38,12 +38,12 @@ pub struct OwnedGuard<'a> {
 
 impl OwnedGuard<'_> {
     pub(super) fn enter(collector: &Collector) -> OwnedGuard<'_> {
-        thread::enter();
-        collector.garbage().expect_owned();
-        let section = owned_sections::enter();
-        let guard = OwnedGuard { collector, section, seen: collector.garbage().events() };
-        thread::leave();
-        guard
+        owned_sections::domain(); // may panic, so it is made before anything changes
+        thread::within(|| {
+            collector.garbage().expect_owned();
+            let section = owned_sections::enter();
+            OwnedGuard { collector, section, seen: collector.garbage().events() }
+        })
     }
 
     /// Leaves the section, and reclaims values that waited for it, unless the thread has other

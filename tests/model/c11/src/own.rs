@@ -56,6 +56,12 @@ pub mod atomic {
     wrap!(AtomicUsize, usize);
     wrap!(AtomicPtr, *mut T, T);
 
+    impl AtomicU32 {
+        pub fn fetch_or(&self, value: u32, order: Ordering) -> u32 {
+            around(order, |order| self.0.fetch_or(value, order), AcqRel)
+        }
+    }
+
     impl AtomicUsize {
         pub fn fetch_add(&self, value: usize, order: Ordering) -> usize {
             around(order, |order| self.0.fetch_add(value, order), AcqRel)
@@ -69,11 +75,16 @@ pub mod atomic {
 
 loom::lazy_static! {
     static ref INSIDE: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
+    static ref WITHIN: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
 }
 
 pub mod thread {
-    use super::{atomic::Ordering::*, INSIDE};
+    use super::{atomic::Ordering::*, INSIDE, WITHIN};
     use std::cell::Cell;
+    use std::sync::atomic::AtomicBool;
+
+    /// Bags also wait for threads that add entries. Costs executions, so only the case of a barrier has it.
+    pub static COUNTED: AtomicBool = AtomicBool::new(false);
 
     loom::thread_local! {
         static PINNED: Cell<bool> = Cell::new(false);
@@ -103,15 +114,30 @@ pub mod thread {
         INSIDE.store(0, Release);
     }
 
-    /// Never a number at which a guard checks again.
+    pub fn within<R>(function: impl FnOnce() -> R) -> R {
+        if !COUNTED.load(Relaxed) {
+            return function();
+        }
+        WITHIN.fetch_add(1, SeqCst);
+        let result = function();
+        WITHIN.fetch_sub(1, Release);
+        result
+    }
+
+    /// For a mutant.
+    pub fn outside<R>(function: impl FnOnce() -> R) -> R {
+        function()
+    }
+
+    /// A number at which a guard checks again.
     pub fn count_end() -> u32 {
-        u32::MAX
+        0
     }
 }
 
-/// The library: a cookie is over when the reader is not inside.
+/// The library: a cookie is over when the reader is not inside, nor a thread that adds.
 pub mod sys {
-    use super::{atomic::Ordering::*, INSIDE};
+    use super::{atomic::Ordering::*, thread::COUNTED, INSIDE, WITHIN};
     use std::os::raw::c_void;
 
     pub type prudence_gp_t = usize;
@@ -126,7 +152,7 @@ pub mod sys {
     }
 
     pub unsafe fn prudence_gp_poll_state(_: prudence_gp_t) -> bool {
-        INSIDE.load(SeqCst) == 0
+        INSIDE.load(SeqCst) == 0 && (!COUNTED.load(Relaxed) || WITHIN.load(SeqCst) == 0)
     }
 
     pub unsafe fn prudence_read_lock_held() -> bool {

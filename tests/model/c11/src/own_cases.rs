@@ -94,3 +94,21 @@ pub fn later() {
     world.garbage.look(seen);
     world.ends(1);
 }
+
+/// A thread adds to the lane while another, which has added before, waits until its entry is called.
+pub fn barrier() {
+    crate::own::thread::COUNTED.store(true, Relaxed);
+    let world = World::new(4);
+    world.add(&object());
+    let adder = world.clone();
+    let adds = loom::thread::spawn(move || adder.add(&object()));
+    assert!(world.garbage.finish(None).is_ok());
+    match world.called.load(Relaxed) {
+        0 => panic!("an entry is forgotten"),
+        1 => (),
+        _ => crate::noted(),
+    }
+    adds.join().unwrap();
+    unsafe { world.garbage.call_all() };
+    world.ends(2);
+}

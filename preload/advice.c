@@ -53,15 +53,19 @@ static unsigned lasting(int advice)
     }
 }
 
-/* Notes the advice for each slab in the range. The caller owns the blocks, so they stay. */
+/* Notes the advice for each slab in the range, the first of which may begin before it. The caller
+ * owns the blocks, so they stay. */
 static void note(uintptr_t start, size_t bytes, unsigned kind)
 {
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+    const struct slab *slab = os_page_owner((const void *)start);
     uintptr_t at = start, end;
-    const struct slab *slab;
 
     if (__builtin_add_overflow(start, bytes, &end))
         return;
-    while ((slab = os_page_owner_next(&at, end))) {
+    if (!slab)
+        slab = os_page_owner_next(&at, end);
+    for (; slab; slab = os_page_owner_next(&at, end)) {
         uintptr_t behind = (uintptr_t)slab->pages + slab->bytes;
 
         behind = behind > at && behind < end ? behind : end;

@@ -38,14 +38,15 @@ static bool child_reads(const char *block, size_t size, char what)
     return status == 0;
 }
 
-static void advise_free_and_use(size_t size, int advice)
+/* The advice is about the block's bytes from `first` up to but not including `end`. */
+static void advise_free_and_use(size_t size, size_t first, size_t end, int advice)
 {
     for (unsigned round = 0; round < 8; round++) {
         char *block = aligned_alloc(65536, size);
 
         assert_non_null(block);
         memset(block, 1, size);
-        assert_int_equal(madvise(block, size, advice), 0);
+        assert_int_equal(madvise(block + first, end - first, advice), 0);
         free(block);
         block = aligned_alloc(65536, size);
         assert_non_null(block);
@@ -58,10 +59,13 @@ static void advise_free_and_use(size_t size, int advice)
 TEST(children_read_the_next_block)
 {
     static const size_t sizes[] = {65536, 1 << 20, 64 << 20};
+    static const int advice[] = {MADV_DONTFORK, MADV_WIPEONFORK};
 
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        advise_free_and_use(sizes[i], MADV_DONTFORK);
-        advise_free_and_use(sizes[i], MADV_WIPEONFORK);
+        for (unsigned j = 0; j < 2; j++) {
+            advise_free_and_use(sizes[i], 0, sizes[i], advice[j]);
+            advise_free_and_use(sizes[i], sizes[i] / 2, sizes[i] / 4 * 3, advice[j]);
+        }
     }
 }
 

@@ -81,10 +81,11 @@ bool os_page_owner_set(void *pages, size_t bytes, void *owner);
 void os_page_owner_resize(void *pages, size_t bytes, void *new_pages, size_t new_bytes,
                           void *owner);
 
-/* Returns the owner of the first range that begins between *address and `end`, or of one that has
- * *address, and sets *address to the first page found. Returns NULL if there is none, with *address
- * at `end` or at the end of all addresses. *address never goes back. Acquire, so the caller sees
- * how the owner was initialized. The caller must keep the owner from going away. */
+/* Returns the owner of the first page from *address to `end` that has a word of its own, and sets
+ * *address to that page. So ranges that begin there are found. One that begins before *address is
+ * perhaps not found: os_page_owner() finds it. Returns NULL if there is none, with *address at
+ * `end` or at the end of all addresses. *address never goes back. Acquire, so the caller sees how
+ * the owner was initialized. The caller must keep the owner from going away. */
 void *os_page_owner_next(uintptr_t *address, uintptr_t end);
 
 #endif /* OS_POSIX_PAGE_MAP_H */

@@ -96,6 +96,23 @@ TEST(sizes_are_exact)
     }
 }
 
+/* Without memory for a move, the object stays in place, and is freed with the last requested size,
+ * of which no object is cached yet. */
+TEST(a_failure_to_shrink_is_none)
+{
+    char *objects[] = {prudence_malloc(1000), prudence_malloc(LARGE),
+                       prudence_aligned_alloc(64, 1000)};
+
+    for (unsigned i = 0; i < 3; i++) {
+        fill_pattern(objects[i], 1000);
+        memory_fail(0, UINT32_MAX);
+        assert_ptr_equal(prudence_aligned_realloc(objects[i], i < 2 ? 1 : 64, 300), objects[i]);
+        memory_succeed();
+        assert_true(has_pattern(objects[i], 300));
+        prudence_free_sized(objects[i], 300);
+    }
+}
+
 /* A growing large block has spare room, so that the total of all copying is proportional to the
  * final size. */
 TEST(large_blocks_grow_in_place)

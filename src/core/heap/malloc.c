@@ -138,7 +138,7 @@ static bool must_move(const struct slab *slab)
 }
 
 /* Set once an object could not be moved although a far smaller size was asked for, because there
- * was no memory. From then on any smaller size is possible. */
+ * was no memory. From then on any smaller size is possible, also where extensions note the size. */
 static bool shrinking_has_failed;
 
 #define CREEP_SHIFT 3 /* growth by up to an eighth */
@@ -259,7 +259,7 @@ static bool size_is_possible(const struct slab *slab, const void *object, size_t
         unlikely(load_relaxed(&slab->extensions)) ? extensions_size_asked(slab, object) : 0;
     size_t usable = asked ? asked : slab_usable_bytes(slab);
 
-    if (asked && size_class_spare && !slab->alone)
+    if (asked && size_class_spare && !slab->alone && !load_relaxed(&shrinking_has_failed))
         return max_size(size, 1) == asked;
     if (size >= usable / 2 || size_class_ready(usable) != slab->cache ||
         load_relaxed(&shrinking_has_failed))
@@ -385,7 +385,8 @@ void malloc_free_sized(void *object, size_t size, const char *what)
 void malloc_free_aligned_sized(void *object, size_t alignment, size_t size, const char *what)
 {
     static uint32_t said;
-    bool possible = is_power_of_two(alignment) && !((uintptr_t)object & (alignment - 1));
+    bool possible =
+        !object || (is_power_of_two(alignment) && !((uintptr_t)object & (alignment - 1)));
 
     if (unlikely(!possible && !harmless_goes_on()))
         os_panic("%s: %p cannot have been allocated with alignment %zu", what, object, alignment);

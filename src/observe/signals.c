@@ -5,8 +5,12 @@
  *
  * Setting the option installs our handler before the program's handler, if there is one, and ours
  * passes the signal on. (The other handler may belong to another copy of the library.) A handler
- * that the program installs later replaces ours. The signal may come in any thread and at any
- * place. One thread at a time sets options (options.c); two options may choose the same signal.
+ * that the program installs later replaces ours. If the option is set again, ours is installed
+ * before that handler, too, which may call the one before it, ours. So the handlers that were found
+ * are a stack: our first entry for a signal calls the newest, and each further entry an older one.
+ *
+ * The signal may come in any thread and at any place. One thread at a time sets options
+ * (options.c); two options may choose the same signal.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,14 +20,21 @@
 #include "os/os.h"
 #include "posix.h"
 
-/* The handler before which ours is installed. Ours may still run in some thread when it is removed
+#define FOUND_MAX 4 /* when there are more, the newest but one is forgotten */
+
+/* A handler before which ours was installed. Ours may still run in some thread when it is removed
  * and installed before another one, so ours reads only single words: one of the two functions, or
  * none. */
-static struct {
-    int number;
-    struct sigaction before; /* owned by the thread that sets options */
+struct found {
+    struct sigaction action; /* owned by the thread that sets options */
     posix_signal_handler *informed;
     void (*plain)(int number);
+};
+
+static struct {
+    int number;
+    unsigned count; /* in `found`, oldest first; 0: ours was removed, and found[0] is the last */
+    struct found found[FOUND_MAX];
 } signals[SIGNAL_CHOICES] = {{.number = 0},
                              {.number = SIGUSR1},
                              {.number = SIGUSR2},
@@ -36,47 +47,89 @@ static void (*const actions[])(uint64_t choice) = {
 
 static uint64_t chosen[ACTIONS]; /* chosen signal of each action; atomic */
 
-/* Stores the new function before clearing the other one. */
-static void note_before(uint64_t choice)
+/* The signal that the thread's innermost handler of ours passes on. */
+static __thread struct {
+    uintptr_t frame, context; /* of the first entry; 0: none */
+    unsigned depth;           /* further entries */
+} serving;
+
+/* Notes the handler as the newest, unless it is that already. Stores the new function before
+ * clearing the other one. */
+static void note_before(uint64_t choice, const struct sigaction *before)
 {
-    const struct sigaction *before = &signals[choice].before;
+    unsigned count = signals[choice].count;
+    struct found *found = signals[choice].found + count;
     bool handled = posix_signal_is_handled(before);
 
+    if (count == FOUND_MAX || (count && found[-1].action.sa_sigaction == before->sa_sigaction))
+        found--;
+    found->action = *before;
     if (handled && before->sa_flags & SA_SIGINFO) {
-        store_release(&signals[choice].informed, before->sa_sigaction);
-        store_release(&signals[choice].plain, NULL);
+        store_release(&found->informed, before->sa_sigaction);
+        store_release(&found->plain, NULL);
     } else {
-        store_release(&signals[choice].plain, handled ? before->sa_handler : NULL);
-        store_release(&signals[choice].informed, NULL);
+        store_release(&found->plain, handled ? before->sa_handler : NULL);
+        store_release(&found->informed, NULL);
     }
+    /* Release: a handler that sees the count sees the functions. */
+    store_release(&signals[choice].count, (unsigned)(found - signals[choice].found) + 1);
 }
 
 static void signal_pass_on(uint64_t choice, siginfo_t *info, void *context)
 {
     int number = signals[choice].number;
-    posix_signal_handler *informed = load_acquire(&signals[choice].informed);
-    void (*plain)(int number) = load_acquire(&signals[choice].plain);
+    size_t count = max_size(load_acquire(&signals[choice].count), 1);
+    const struct found *found;
+    posix_signal_handler *informed;
+    void (*plain)(int number);
 
+    if (serving.depth >= count)
+        return;
+    found = &signals[choice].found[count - 1 - serving.depth];
+    informed = load_acquire(&found->informed);
+    plain = load_acquire(&found->plain);
     if (!informed && !plain) /* `informed` was just stored, or there is no handler */
-        informed = load_acquire(&signals[choice].informed);
+        informed = load_acquire(&found->informed);
     if (informed)
         informed(number, info, context);
     else if (plain)
         plain(number);
 }
 
+/* Notes an entry of our handler. A further entry for the same signal lies deeper in the stack than
+ * the first one, and the system has put no other signal's context between them. (Plain handlers
+ * pass on no context. After a handler that left by longjmp, the next signal's frame and context
+ * both lie deeper, or neither does.) A signal that interrupts this finds the context no older than
+ * the frame. */
+static void signal_enter(uintptr_t frame, uintptr_t context)
+{
+    if (frame < serving.frame && !(frame < context && context < serving.context)) {
+        serving.depth++;
+        return;
+    }
+    serving.context = context;
+    compiler_barrier();
+    serving.frame = frame;
+    serving.depth = 0;
+}
+
 static void signal_arrives(int number, siginfo_t *info, void *context)
 {
+    __typeof(serving) outer = serving;
     int saved_errno = errno;
 
+    signal_enter((uintptr_t)__builtin_frame_address(0), (uintptr_t)context);
     for (unsigned i = 1; i < SIGNAL_CHOICES; i++) {
         if (signals[i].number != number)
             continue;
-        for (unsigned action = 0; action < ACTIONS; action++)
+        for (unsigned action = 0; !serving.depth && action < ACTIONS; action++)
             if (load_relaxed(&chosen[action]) == i)
                 actions[action](i);
         signal_pass_on(i, info, context);
     }
+    serving.frame = outer.frame;
+    compiler_barrier();
+    serving = outer;
     errno = saved_errno;
 }
 
@@ -100,8 +153,12 @@ static bool is_chosen(uint64_t choice)
  * passes the signal on. */
 static void signal_give_back(uint64_t choice)
 {
-    if (choice && !is_chosen(choice) && signal_is_ours(signals[choice].number))
-        sigaction(signals[choice].number, &signals[choice].before, NULL);
+    unsigned last = (unsigned)max_size(signals[choice].count, 1) - 1;
+
+    if (choice && !is_chosen(choice) && signal_is_ours(signals[choice].number)) {
+        sigaction(signals[choice].number, &signals[choice].found[last].action, NULL);
+        store_release(&signals[choice].count, last);
+    }
 }
 
 /* Installs our handler, with SA_ONSTACK because Go requires the thread's alternate stack. That may
@@ -111,14 +168,14 @@ static void signal_give_back(uint64_t choice)
 static void signal_take(uint64_t choice)
 {
     int number = signals[choice].number;
+    struct sigaction before;
 
     if (!choice || signal_is_ours(number))
         return;
     os_memory_allowed(); /* binds the functions that the deepest call of a handler needs */
-    sigaction(number, NULL, &signals[choice].before);
-    note_before(choice);
-    posix_signal_stand_before(number, signal_arrives, SA_ONSTACK | (int)SA_RESETHAND,
-                              &signals[choice].before);
+    sigaction(number, NULL, &before);
+    note_before(choice, &before);
+    posix_signal_stand_before(number, signal_arrives, SA_ONSTACK | (int)SA_RESETHAND, &before);
 }
 
 void signal_choose(enum signal_action action, uint64_t choice)

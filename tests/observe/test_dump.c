@@ -453,6 +453,41 @@ TEST(handlers_of_the_program_stay)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
+static struct sigaction older;
+
+static void handle_first(int number, siginfo_t *info, void *context)
+{
+    handled++;
+    older.sa_sigaction(number, info, context);
+}
+
+/* A handler that calls the one before it, ours, may get ours in front, too. Each writes or runs
+ * once. */
+TEST(our_handler_is_called_by_the_one_that_it_calls)
+{
+    struct sigaction own = {.sa_handler = handle};
+    struct sigaction first = {.sa_sigaction = handle_first, .sa_flags = SA_SIGINFO};
+
+    assert_int_equal(prudence_option_set("dump_file", path_in("chain.txt")), 0);
+    sigaction(SIGUSR1, &own, NULL);
+    assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+    handled = 0;
+    for (unsigned round = 1; round < 4; round++) {
+        sigaction(SIGUSR1, &first, &older);
+        assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+        raise(SIGUSR1);
+        assert_int_equal(handled, round * (SIGUSR1 + 1));
+        read_and_remove(path_in("chain.txt"));
+        assert_int_equal(heads(), 1);
+    }
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    assert_ptr_equal(present_of(SIGUSR1).sa_sigaction, handle_first);
+    raise(SIGUSR1);
+    assert_int_equal(handled, 4 * (SIGUSR1 + 1));
+    signal(SIGUSR1, SIG_DFL);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
 /* Two options may choose one signal; it stays until neither does. */
 TEST(two_options_share_a_signal)
 {

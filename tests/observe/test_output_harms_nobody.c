@@ -237,6 +237,8 @@ TEST(handlers_need_little_stack)
 
 /* ---------------------------------------------------------------------- handlers of the program */
 
+#define KEPT_FLAGS (SA_RESTART | SA_NODEFER)
+
 static bool masked;
 
 static void look_at_mask(int number)
@@ -263,16 +265,16 @@ static int handler_with(void *given)
     set(of->option, of->value);
     raise(of->number);
     sigaction(of->number, NULL, &now);
-    return masked && now.sa_flags & SA_SIGINFO && (now.sa_flags & SA_RESTART) == of->flags ? 42 : 1;
+    return masked && now.sa_flags & SA_SIGINFO && (now.sa_flags & KEPT_FLAGS) == of->flags ? 42 : 1;
 }
 
-TEST(handlers_keep_mask_and_restart)
+TEST(handlers_keep_mask_and_flags)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        int flags = i ? SA_RESTART : 0;
+    static const int flags[] = {0, SA_RESTART, SA_NODEFER, KEPT_FLAGS};
 
-        assert_child(handler_with, &(struct own_handler){SIGUSR1, flags, "dump", "SIGUSR1"});
-        assert_child(handler_with, &(struct own_handler){SIGURG, flags, "stall_trace", "1"});
+    for (unsigned i = 0; i < 4; i++) {
+        assert_child(handler_with, &(struct own_handler){SIGUSR1, flags[i], "dump", "SIGUSR1"});
+        assert_child(handler_with, &(struct own_handler){SIGURG, flags[i], "stall_trace", "1"});
     }
 }
 

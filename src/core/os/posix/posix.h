@@ -112,9 +112,9 @@ bool posix_signal_is_handled(const struct sigaction *action);
 
 /* Installs `handler` in front of the program's, with SA_SIGINFO, SA_RESTART and `flags`. *before
  * is the program's action, just returned by sigaction; the caller stores it where the handler
- * finds it. Ours keeps the program's mask, and does not restart system calls if the program's
- * did not. If `flags` has SA_RESETHAND and the program's handler is for one signal only, so is
- * ours. Two threads must not call this for the same signal at once. */
+ * finds it. Ours keeps the program's mask and SA_NODEFER, and does not restart system calls if the
+ * program's did not. If `flags` has SA_RESETHAND and the program's handler is for one signal only,
+ * so is ours. Two threads must not call this for the same signal at once. */
 typedef void posix_signal_handler(int number, siginfo_t *info, void *context);
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
                                const struct sigaction *before);

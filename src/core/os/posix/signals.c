@@ -8,8 +8,8 @@ bool posix_signal_is_handled(const struct sigaction *action)
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-/* The program's handler relies on the blocked signals, perhaps on system calls that the signal
- * ends, and on being called once. */
+/* The program's handler relies on the blocked signals, perhaps also that its own is not, on system
+ * calls that the signal ends, and on being called once. */
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
                                const struct sigaction *before)
 {
@@ -18,6 +18,7 @@ void posix_signal_stand_before(int number, posix_signal_handler *handler, int fl
     if (posix_signal_is_handled(before)) {
         ours.sa_mask = before->sa_mask;
         ours.sa_flags &= ~(SA_RESTART | (int)SA_RESETHAND) | before->sa_flags;
+        ours.sa_flags |= before->sa_flags & SA_NODEFER;
     } else {
         ours.sa_flags &= ~(int)SA_RESETHAND;
     }

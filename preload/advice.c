@@ -63,14 +63,15 @@ static void note(uintptr_t start, size_t bytes, unsigned kind)
 
     if (__builtin_add_overflow(start, bytes, &end))
         return;
-    while (slab || (slab = os_page_owner_next(&at, end))) {
+    if (!slab)
+        slab = os_page_owner_next(&at, end);
+    for (; slab; slab = os_page_owner_next(&at, end)) {
         uintptr_t behind = (uintptr_t)slab->pages + slab->bytes;
 
         behind = behind > at && behind < end ? behind : end;
         /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
         pages_note_advice(slab->pages, (const void *)at, behind - at, kind);
         at = behind;
-        slab = NULL;
     }
 }
 

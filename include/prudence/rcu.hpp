@@ -393,7 +393,8 @@ template <class T, class D = std::default_delete<T>> class rcu_ptr
 
     // Waits for readers, and ends the object and those that were published before, so a deleter may
     // use objects that were made before the rcu_ptr. If only memory has to be freed, nothing waits.
-    // In a section, a callback or a destructor of a cache nothing can wait: they are retired.
+    // In a section, a callback or a destructor of a cache nothing can wait: they are retired. An
+    // rcu_ptr that is empty does not wait for objects of a cache of another domain.
     ~rcu_ptr()
     {
         if (object_ ? detail::retire_memory<T, D>(object_) : only_memory())

@@ -2,7 +2,8 @@
 /*
  * With background=1 the helper exists from the library's load on, from the moment when the option
  * is set, and in a forked child when fork returns. No call that allocates, frees or defers starts a
- * thread, because its caller may hold something that pthread_create wants.
+ * thread, because its caller may hold something that pthread_create wants. But a deferral to a cache
+ * with a destructor does, and keeps errno.
  *
  * This program has its own pthread_create, which counts and passes the call on.
  *
@@ -36,7 +37,10 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
     add_relaxed(&made, 1u);
     add_relaxed(&made_in_a_call, in_a_call);
-    return refuse ? EAGAIN : real(thread, attributes, run, argument);
+    if (!refuse)
+        return real(thread, attributes, run, argument);
+    errno = EAGAIN; /* as the C library's function does */
+    return EAGAIN;
 }
 
 /* Does everything that gives the helper work: latent caches that overflow, pages that decay. */
@@ -128,6 +132,28 @@ static int refused(void)
 TEST(a_thread_may_be_refused)
 {
     expect_exit(42, refused(), "");
+}
+
+static void destroy(void *object, void *context)
+{
+}
+
+static int defer_when_refused(void)
+{
+    const struct prudence_cache_attr attr = {.size = sizeof attr, .destructor = destroy};
+    struct prudence_cache *cache = prudence_cache_create("destroyed", 64, &attr);
+    void *object = prudence_cache_alloc(cache);
+    uint32_t before = load_relaxed(&made);
+
+    refuse = true;
+    errno = 0;
+    prudence_cache_free_deferred(cache, object);
+    return load_relaxed(&made) > before && errno == 0 ? 42 : 7;
+}
+
+TEST(a_refusal_leaves_errno)
+{
+    expect_exit(42, defer_when_refused(), "");
 }
 
 TEST(from_the_load_on)

@@ -6,6 +6,8 @@
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
  */
+#include "gp/user/domain.h"
+#include "posix.h"
 #include "support/slab_test.h"
 
 #define COUNT 2000
@@ -109,6 +111,27 @@ TEST(trim_after_synchronize_gives_everything_back)
     assert_int_equal(stats_of(cache).objects_latent, 0);
     assert_int_equal(stats_of(cache).slabs_now, 0);
     check_books(cache);
+}
+
+static uint64_t still_clock(void)
+{
+    return 1;
+}
+
+/* Another thread has just begun to drive, perhaps too early for these objects. */
+TEST(shrink_drives_beside_another_thread)
+{
+    struct prudence_cache *cache = fixed_cache(1024, 16, NULL);
+    uint64_t *began = &gp_default_domain()->scan_began;
+
+    allocate_all(cache, objects, 100);
+    defer_all(cache, objects, 100);
+    posix_clock_injected = still_clock;
+    store_relaxed(began, still_clock());
+    prudence_cache_shrink(cache);
+    store_relaxed(began, (uint64_t)0);
+    posix_clock_injected = NULL;
+    assert_int_equal(stats_of(cache).slabs_now, 0);
 }
 
 /* Trim does not wait for the reader inside, which here would never leave, and keeps the objects it

@@ -16,14 +16,15 @@
  * places, and slabs with latent objects, which will soon change.
  *
  * Locks: a node's lock guards its lists. The count of visitors holds the cache (all_caches.c), but
- * not during the system call: a function that replaces madvise() may wait for a thread that destroys
- * the cache. Then the slabs that are away hold the cache, as long as they have objects that are live
- * or latent. Those that have none leave the cache with the destruction (hollow_leave), and end when
- * the call is over.
+ * not during the system call: a function that replaces madvise() may wait for a thread that
+ * destroys the cache. Then the slabs that are away hold the cache, as long as they have objects
+ * that are live or latent. Those that have none leave the cache with the destruction
+ * (hollow_leave), and end when the call is over.
  *
  * In a child of fork the slabs that other threads had away come back, except those that had left
- * their caches, which are lost. The forking thread had none: if it forks in a function that replaces
- * madvise(), it counts as being in the library (os_hands_full), and in the child it goes on.
+ * their caches, which are lost. The forking thread had none: if it forks in a function that
+ * replaces madvise(), it counts as being in the library (os_hands_full), and in the child it goes
+ * on.
  */
 #include "slab/reclaim/hollow.h"
 

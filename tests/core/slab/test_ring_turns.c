@@ -7,6 +7,7 @@
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
  */
+#include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #define ROOM 24 /* in a ring of 32 slots, a batch of 12 ends inside a turn's last slots */

@@ -291,8 +291,8 @@ size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, v
  * slabs. Shrinking takes their cookies, so these are newer than a grace period that the caller has
  * waited for. Pushing the grace periods of the new cookies ends them at once if no reader is
  * inside. Push two times, because `next` gets a cookie only when the objects before it are merged.
- * Drive twice each time, because the current grace period may have to end first. Another thread that
- * drives may have begun too early.
+ * Drive twice each time, because the current grace period may have to end first. Do so beside
+ * another thread, too, because that may have begun too early.
  */
 #define PUSHES 2
 

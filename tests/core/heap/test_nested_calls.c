@@ -379,7 +379,7 @@ static void make_all_chunks(const char *call)
     space = address_space();
 }
 
-/* Others made the last chunk while this one was mapped. Last of all, because no more can be made. */
+/* Others made the last chunk while this one was mapped. The last test: no more can be made. */
 TEST(a_chunk_without_a_place_is_unmapped)
 {
     address_space(); /* may allocate at first */

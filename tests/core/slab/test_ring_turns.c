@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The latent cache is a ring whose fast path does not wrap: a batch ends where a turn of the ring
- * ends. Over many turns, with batches that do not divide the ring, each object waits in its slot. An
- * object that is deferred twice in a row is found where a turn begins, too.
+ * ends. Over many turns, with batches that do not divide the ring, each object waits in its slot.
+ * An object that is deferred twice in a row is found where a turn begins, too.
  *
  * ctest: inlined-too
  * ctest: not-with thread (one thread)

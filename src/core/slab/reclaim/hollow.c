@@ -48,8 +48,8 @@ struct range {
 /* Slabs that a thread has away, and the ranges of pages to purge. */
 struct hollow {
     struct prudence_cache *cache; /* held; NULL if it was destroyed during a call */
-    const struct slab *first; /* of the node, to which a check comes back; never dereferenced */
-    unsigned left;            /* slabs to read if `first` is no longer on the list */
+    const struct slab *first;     /* of the node, to which a check comes back; never dereferenced */
+    unsigned left;                /* slabs to read if `first` is no longer on the list */
     struct slab *slabs[SLABS_AT_ONCE];
     struct range ranges[RANGES_MAX];
     unsigned slab_count, range_count;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * EBUSY means live objects only. A prudence_trim() of another thread that has taken free objects of
- * the cache off a CPU, and not yet put them into their slabs, does not cause it.
+ * the cache off a CPU, and not yet put them into their slabs, does not cause it. Destruction waits
+ * for such a thread, which meanwhile calls no function of the program.
  */
 #define _GNU_SOURCE
 
@@ -11,6 +12,7 @@
 
 #include <prudence/prudence.h>
 
+#include "slab/all_caches.h"
 #include "slab/node.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
@@ -55,6 +57,29 @@ TEST(destroying_a_cache_that_is_trimmed_is_no_error)
     destroyed = true;
     pthread_join(trimmer, NULL);
     assert_int_equal(error, 0);
+}
+
+static unsigned done;
+
+static void work(void)
+{
+    done++;
+}
+
+TEST(a_thread_that_holds_a_cache_leaves_work_for_later)
+{
+    cache = prudence_cache_create("held", 64, NULL);
+    os_lock_take(&slab_caches_lock);
+    cache_hold(cache);
+    os_lock_release(&slab_caches_lock);
+    os_later(OS_LATER_ADVICE, work);
+    os_in_flight_begin();
+    os_in_flight_end();
+    assert_false(os_holds_nothing());
+    assert_int_equal(done, 0);
+    cache_let_go(cache);
+    assert_int_equal(done, 1);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
 SUITE()

@@ -2,7 +2,8 @@
 /*
  * With background=1 the helper exists from the library's load on, from the moment when the option
  * is set, and in a forked child when fork returns. No call that allocates, frees or defers starts a
- * thread, because its caller may hold something that pthread_create wants.
+ * thread, because its caller may hold something that pthread_create wants. But a deferral to a
+ * cache with a destructor does, and keeps errno.
  *
  * This program has its own pthread_create, which counts and passes the call on.
  *
@@ -21,6 +22,7 @@
 #include "support/gp_child.h"
 #include "support/suite.h"
 #include "support/threads.h"
+#include "toolkit/callbacks/callback_worker.h"
 
 #define OBJECTS 4000
 
@@ -36,7 +38,10 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
     add_relaxed(&made, 1u);
     add_relaxed(&made_in_a_call, in_a_call);
-    return refuse ? EAGAIN : real(thread, attributes, run, argument);
+    if (!refuse)
+        return real(thread, attributes, run, argument);
+    errno = EAGAIN; /* as the C library's function does */
+    return EAGAIN;
 }
 
 /* Does everything that gives the helper work: latent caches that overflow, pages that decay. */
@@ -128,6 +133,29 @@ static int refused(void)
 TEST(a_thread_may_be_refused)
 {
     expect_exit(42, refused(), "");
+}
+
+static void destroy(void *object, void *context)
+{
+}
+
+static int defer_when_refused(void)
+{
+    const struct prudence_cache_attr attr = {.size = sizeof attr, .destructor = destroy};
+    struct prudence_cache *cache = prudence_cache_create("destroyed", 64, &attr);
+
+    refuse = true;
+    errno = 0;
+    for (unsigned i = 0; i < 100 && !errno; i++) {
+        store_relaxed(&callback_main_worker.retry_at, (uint64_t)0);
+        prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+    }
+    return load_relaxed(&made) > 1 && !errno ? 42 : 7;
+}
+
+TEST(a_refusal_leaves_errno)
+{
+    expect_exit(42, defer_when_refused(), "");
 }
 
 TEST(from_the_load_on)

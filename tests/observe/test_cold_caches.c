@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <limits.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <prudence/heap_walk.h>
@@ -17,6 +18,7 @@
 #include "mapping.h"
 #include "slab/all_caches.h"
 #include "slab/slab.h"
+#include "support/process_memory.h"
 #include "support/slab_test.h"
 #include "support/step.h"
 #include "support/threads.h"
@@ -83,6 +85,29 @@ static int as_usual(void **state)
 }
 
 #define COLD_TEST(name) TEST(name, all_are_cold, as_usual)
+
+/* The system refuses memory, so the structures of most lie in the library's first metadata. The 64
+ * caches that were destroyed last keep theirs. */
+TEST_FIRST(caches_without_memory_for_structures, all_are_cold, as_usual)
+{
+    static struct prudence_cache *caches[2000];
+    struct rlimit before, limit;
+    unsigned count = 0;
+
+    destroy(create_cold(64)); /* makes the common cache */
+    getrlimit(RLIMIT_AS, &before);
+    limit = before;
+    limit.rlim_cur = address_space();
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+    while (count < 2000 && (caches[count] = prudence_cache_create("cold", 64, NULL)))
+        count++;
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_in_range(count, 500, 1999); /* one mapped chunk has fewer */
+    while (count)
+        destroy(caches[--count]);
+    for (unsigned i = 0; i < 64; i++)
+        destroy(create_cold(64));
+}
 
 /* ------------------------------------------------------------------------------- which are cold */
 

@@ -291,14 +291,17 @@ size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, v
  * slabs. Shrinking takes their cookies, so these are newer than a grace period that the caller has
  * waited for. Pushing the grace periods of the new cookies ends them at once if no reader is
  * inside. Push two times, because `next` gets a cookie only when the objects before it are merged.
- * Advance twice each time, because the current grace period may have to end first.
+ * Drive twice each time, because the current grace period may have to end first. Do so beside
+ * another thread, too, because that may have begun too early.
  */
 #define PUSHES 2
 
 static void push_grace_periods(struct prudence_domain *domain)
 {
-    for (unsigned i = 0; i < 2; i++)
-        gp_advance(domain, gp_snapshot(domain));
+    for (unsigned i = 0; i < 2; i++) {
+        gp_request(domain, gp_snapshot(domain));
+        gp_drive(domain);
+    }
 }
 
 static size_t shrink_until_merged(struct prudence_cache *cache)

@@ -4,9 +4,9 @@
  * memory goes back to the system when the caches are destroyed, which the metadata of other caches
  * does not.
  *
- * A chunk is a mapping of its own, in pages, each with a head that leads to the first page's, which
- * stands for the chunk. Free structures are linked by their first words. All of this is protected
- * by heap_lock.
+ * A chunk is a mapping of its own, or lies in the library's first metadata if the system refuses
+ * one. It has pages, each with a head that leads to the first page's, which stands for the chunk.
+ * Free structures are linked by their first words. All of this is protected by heap_lock.
  */
 #include "heap/cold_structures.h"
 

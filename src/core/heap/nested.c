@@ -142,6 +142,15 @@ static char *nested_map(size_t bytes)
     return os_holds_nothing() ? mapping_make(bytes, bytes) : mapping_make_unseen(bytes, bytes);
 }
 
+/* Unmaps memory of nested_map() by the same way. */
+static void nested_unmap(char *pages, size_t bytes)
+{
+    if (os_holds_nothing())
+        mapping_unmake(pages, bytes);
+    else
+        mapping_unmake_own(pages, bytes);
+}
+
 /* Purges the pages. Skipped in a mapping call, where each purge might lead to another one. */
 static void nested_purge(char *pages, size_t bytes)
 {
@@ -160,6 +169,8 @@ static void *chunk_make(unsigned shift)
     char *blocks = room ? nested_map(bytes) : NULL;
     struct chunk *chunk = blocks ? nested_claim() : NULL;
 
+    if (blocks && !chunk)
+        nested_unmap(blocks, bytes); /* others have made all chunks meanwhile */
     if (!chunk)
         return NULL;
     chunk->blocks = blocks;
@@ -258,7 +269,7 @@ void nested_fork_prepare(void)
 {
     for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
         while (exchange_acquire(&chunk->merging, 1u))
-            os_relax();
+            os_sleep_ns(1000); /* the holder may need this CPU */
 }
 
 /* Releases every `merging`, also of chunks that were made in between. No other thread has taken

@@ -40,8 +40,10 @@ void os_pages_free(void *pages, size_t bytes);
 
 /* os_pages_empty purges pages that stay in use. If it returns false, nothing has changed and the
  * pages must be freed normally. If it returns true, the caller calls os_pages_set_aside, which
- * counts the bytes as neither used nor kept until os_pages_take_back makes the pages free. */
+ * counts the bytes as neither used nor kept until os_pages_take_back makes the pages free.
+ * os_pages_may_empty returns false if os_pages_empty does whatever the system says. */
 bool os_pages_empty(void *pages, size_t bytes);
+bool os_pages_may_empty(const void *pages);
 void os_pages_set_aside(size_t bytes);
 void os_pages_take_back(void *pages, size_t bytes);
 

@@ -123,15 +123,21 @@ bool os_pages_cut(void *pages, size_t bytes)
     return place.region != NULL;
 }
 
-/* Purges pages of a run. Returns false for huge mappings and for locked memory. */
-bool os_pages_empty(void *pages, size_t bytes)
+/* Returns whether the pages are of a run, and not of a huge mapping. */
+bool os_pages_may_empty(const void *pages)
 {
     struct place place;
 
     os_lock_take(&pages_lock);
     place = pages_place_of(pages);
     os_lock_release(&pages_lock);
-    return place.region && mapping_purge(pages, bytes);
+    return place.region != NULL;
+}
+
+/* Purges pages of a run. Returns false for huge mappings and for locked memory. */
+bool os_pages_empty(void *pages, size_t bytes)
+{
+    return os_pages_may_empty(pages) && mapping_purge(pages, bytes);
 }
 
 void os_pages_set_aside(size_t bytes)

@@ -18,10 +18,11 @@ void all_caches_visit(void (*visit)(struct prudence_cache *cache));
 void all_caches_wait_for_visitors(const struct prudence_cache *cache);
 
 /* Keeps the cache from destruction until cache_let_go(). The caller holds slab_caches_lock. A
- * thread that holds a cache waits only for a node's lock, slab_caches_lock and the end of a
- * fork. */
+ * thread that holds a cache waits only for a node's lock, slab_caches_lock and the end of a fork,
+ * and makes no call that the program may have replaced. */
 static inline void cache_hold(struct prudence_cache *cache)
 {
+    os_visit_begin();
     add_relaxed(&cache->body->visitors, 1);
 }
 
@@ -29,6 +30,7 @@ static inline void cache_hold(struct prudence_cache *cache)
 static inline void cache_let_go(struct prudence_cache *cache)
 {
     __atomic_fetch_sub(&cache->body->visitors, 1, __ATOMIC_RELEASE);
+    os_visit_end();
 }
 
 #endif /* SLAB_ALL_CACHES_H */

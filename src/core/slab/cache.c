@@ -24,6 +24,7 @@
 #include "slab/preflush.h"
 #include "slab/reclaim/budget_share.h"
 #include "slab/reclaim/decay.h"
+#include "slab/reclaim/hollow.h"
 
 /* Policy: how large are a cache's slabs, and how many objects may it keep? */
 #define SLAB_OBJECTS_MIN 8 /* objects; the last of as many does not give way to colors */
@@ -530,25 +531,37 @@ static unsigned slabs_left(const struct prudence_cache *cache)
     return slabs;
 }
 
+/* Returns the number of objects that slabs of a list gave out and that are not in a latent slab. */
+static size_t allocated_in(struct list *slabs)
+{
+    struct list *item;
+    size_t allocated = 0;
+
+    list_for_each(item, slabs)
+    {
+        struct slab *slab = list_entry(item, struct slab, link);
+
+        allocated += slab->capacity - slab->free - slab->latent;
+    }
+    return allocated;
+}
+
 /* Returns the number of live objects: those that slabs gave out, minus latent ones, which are in
  * rings (`latent`) or slabs. */
 static size_t live_objects(struct prudence_cache *cache)
 {
-    struct list *item;
     size_t allocated = 0, latent = 0;
 
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         latent += latent_cache_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++) {
-        os_lock_take(&cache->body->nodes[i].lock);
-        for (unsigned list = 0; list < SLAB_LISTS; list++) {
-            list_for_each(item, &cache->body->nodes[i].lists[list])
-            {
-                struct slab *slab = list_entry(item, struct slab, link);
-                allocated += slab->capacity - slab->free - slab->latent;
-            }
-        }
-        os_lock_release(&cache->body->nodes[i].lock);
+        struct slab_node *node = &cache->body->nodes[i];
+
+        os_lock_take(&node->lock);
+        for (unsigned list = 0; list < SLAB_LISTS; list++)
+            allocated += allocated_in(&node->lists[list]);
+        allocated += allocated_in(&node->away);
+        os_lock_release(&node->lock);
     }
     return allocated > latent ? allocated - latent : 0;
 }
@@ -573,6 +586,8 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     fenced = os_percpu_fence_all();
     cpu_cache_confirm_all(cache, &empty);
     drain_owned(cache);
+    if (OS_PURGES_WITHIN_SLABS)
+        hollow_leave(cache);
     *live = live_objects(cache);
     empty = slabs_left(cache) == 0;
     if (empty)

@@ -31,17 +31,19 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 }
 
 /* Sets the place where the fast path must stop: the end of the open batch, the limit of the ring,
- * the end of the ring's turn, or the end of the reservation, whichever comes first. */
+ * the end of the ring's turn, or the end of the reservation, whichever comes first. At the start of
+ * a turn the fast path must stop at once, because the newest object is in the last slot, where it
+ * does not look for an object that is deferred twice. */
 void latent_cache_set_stop(struct cpu_cache *cpu, unsigned batch)
 {
-    uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
+    uint64_t head = load_relaxed(&cpu->line.ring_head), limit = head + cpu->size;
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
     uint64_t mask = cpu->line.ring_mask;
     uint64_t turn = tail & ~mask;
     uint64_t stop = earlier(earlier(cpu->closed + batch, limit), turn + mask + 1);
 
     stop = earlier(stop, cpu->reserved);
-    if ((int64_t)(stop - tail) < 0)
+    if ((int64_t)(stop - tail) < 0 || (tail == turn && tail != head))
         stop = tail;
     cpu->line.ring_turn = (uintptr_t)cpu->line.ring - turn * sizeof cpu->line.ring[0];
     os_percpu_stop_ring(&cpu->line, stop);

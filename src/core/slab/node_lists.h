@@ -18,8 +18,9 @@ enum slab_list {
     SLAB_RETIRED,  /* freed lone object; the next thread that leaves takes it out */
     SLAB_LISTS,
     SLAB_AWAY, /* pages are being purged, so no thread allocates there (hollow.c) */
+    SLAB_LEFT, /* of no cache any more; the thread that had it away ends it */
 };
-_Static_assert(FIELD_HOLDS(struct slab, list, SLAB_AWAY), "no list is cut off");
+_Static_assert(FIELD_HOLDS(struct slab, list, SLAB_LEFT), "no list is cut off");
 
 /* Counters of a node, written under the lock. */
 struct node_counts {

@@ -10,12 +10,16 @@
 #include "slab/cache_type.h"
 #include "slab/extension.h"
 
-static size_t slab_metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
+static size_t metadata_with(unsigned capacity, unsigned owners)
 {
-    size_t owners = unlikely(cache->flags & CACHE_COMMON) ? capacity : 0;
     size_t words = (size_t)3 * bits_words(capacity) + owners;
 
     return offsetof(struct slab, bits) + words * sizeof(uint64_t); /* not sizeof, which pads */
+}
+
+static size_t slab_metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
+{
+    return metadata_with(capacity, unlikely(cache->flags & CACHE_COMMON) ? capacity : 0);
 }
 
 /* Returns the offset of a slab's first object, so that equal objects of many slabs do not all fall
@@ -228,21 +232,32 @@ struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pag
     return NULL;
 }
 
+void slab_leave_cache(struct slab *slab)
+{
+    note_live(slab, false);
+    owner_leave(slab);
+    if (unlikely(load_relaxed(&slab->extensions)))
+        extensions_going(slab);
+    sub_relaxed(&slab->cache->body->slabs_now, 1);
+}
+
+void slab_unmake_left(struct slab *slab)
+{
+    os_pages_free(slab->pages, slab->bytes);
+    os_meta_free(slab, metadata_with(slab->capacity, 0));
+}
+
 void slab_unmake(struct slab *slab)
 {
     struct prudence_cache *cache = slab->cache;
     size_t bytes = slab->bytes, memory = slab_memory(slab);
     bool alone = slab->alone;
 
-    note_live(slab, false);
-    owner_leave(slab);
-    if (unlikely(load_relaxed(&slab->extensions)))
-        extensions_going(slab);
+    slab_leave_cache(slab);
     if (!cache->percpu)
         add_relaxed(&cache->body->large_shrunk, bytes);
     if (alone || give_pages(slab))
         os_meta_free(slab, memory);
-    sub_relaxed(&cache->body->slabs_now, 1);
 }
 
 /* Counts a slab together with the node, for fork. */

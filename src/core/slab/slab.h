@@ -184,6 +184,10 @@ static inline struct slab *slab_of_cache(const struct prudence_cache *cache, con
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
                        size_t margin, bool *zeroed, os_alloc_flags flags);
 void slab_unmake(struct slab *slab);
+/* Do the same in two steps, for a slab without extensions and not of CACHE_COMMON. The cache may go
+ * in between. */
+void slab_leave_cache(struct slab *slab);
+void slab_unmake_left(struct slab *slab);
 
 /* slab_memory() returns the bytes of metadata at `slab`. An extension that kept the pages frees the
  * metadata with os_meta_free(). */

@@ -15,6 +15,7 @@
 #include "heap/nested.h"
 #include "mapping.h"
 #include "support/actor.h"
+#include "support/process_memory.h"
 #include "support/threads.h"
 #include "support/stats.h"
 
@@ -363,6 +364,33 @@ TEST(a_chunk_is_mapped_unseen_while_something_is_held)
     assert_int_equal(seen, 0);
     for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++)
         prudence_free(blocks[i]);
+}
+
+static void *filling[600];
+static size_t space;
+
+/* Makes all chunks before the call. */
+static void make_all_chunks(const char *call)
+{
+    if (space)
+        return;
+    for (unsigned i = 0; i < sizeof filling / sizeof *filling; i++)
+        filling[i] = prudence_malloc(70000);
+    space = address_space();
+}
+
+/* Others made the last chunk while this one was mapped. The last test: no more can be made. */
+TEST(a_chunk_without_a_place_is_unmapped)
+{
+    address_space(); /* may allocate at first */
+    process_starting = true;
+    mapping_watch(make_all_chunks);
+    assert_null(prudence_malloc((size_t)60 << 20));
+    mapping_watch(NULL);
+    assert_int_equal(address_space(), space);
+    for (unsigned i = 0; i < sizeof filling / sizeof *filling; i++)
+        prudence_free(filling[i]);
+    process_starting = false;
 }
 
 SUITE(cache = prudence_cache_create("nested calls", 100, NULL))

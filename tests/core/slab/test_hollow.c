@@ -3,8 +3,8 @@
  * Hollow pages, within slabs in use, go back to the system, and live objects keep their contents.
  * Objects of type-safe and constructed caches stay as they are. While the pages of a slab are
  * purged, no thread gets objects of the slab, also if others are freed, and a child of fork finds
- * all slabs where they belong. Decay does this to slabs that no thread used for a round, and pauses
- * if that was wrong.
+ * all slabs where they belong; and the cache may be destroyed. Decay does this to slabs that no
+ * thread used for a round, and pauses if that was wrong.
  *
  * ctest: not-with thread (mincore; a fork within a call)
  * ctest: small-pages (large ones all have live objects)
@@ -190,6 +190,58 @@ TEST(locked_memory_stays)
     assert_live_ones();
     assert_true(list_is_empty(&node_here(cache)->away));
     end();
+}
+
+static unsigned calls, fails_at;
+
+static bool fails_once(void)
+{
+    return calls++ == fails_at;
+}
+
+/* Takes an object of a new slab in a huge mapping, because there is room for no region. */
+static void *object_in_huge_mapping(void)
+{
+    static void *runs[8192];
+    size_t bytes = cache->body->slab_bytes;
+    struct slab *slab;
+    unsigned count = 0;
+    void *object;
+
+    os_pages_trim();
+    os_memory_fails = fails_once;
+    for (fails_at = 1; !count || page_index_find(runs[count - 1]).region; count++) {
+        calls = 0;
+        assert_true(count < 8192);
+        runs[count] = os_pages_alloc(bytes, OS_PAGE_SIZE, 0, NULL);
+        assert_non_null(runs[count]);
+    }
+    calls = 0;
+    fails_at = 2;
+    slab = slab_grow(cache, 0, OS_ALLOC_DEFAULT);
+    os_memory_fails = NULL;
+    assert_non_null(slab);
+    assert_null(page_index_find(slab->pages).region);
+    assert_int_equal(node_add_slab(&cache->body->nodes[slab->node], slab, &object, 1), 1);
+    while (count)
+        os_pages_free(runs[--count], bytes);
+    return object;
+}
+
+TEST(a_slab_in_a_huge_mapping_does_not_end_a_trim)
+{
+    struct prudence_cache *other = fixed_cache(SIZE, 64, manual_domain());
+    void *object;
+
+    cache = other;
+    object = object_in_huge_mapping();
+    fill(fixed_cache(SIZE, 64, manual_domain()));
+    hollow_purge();
+    os_pages_trim();
+    assert_int_equal(resident_alone(), 0);
+    end();
+    free_all(other, &object, 1);
+    destroy_empty(other);
 }
 
 /* ---------------------------------------------------------------------- while pages are purged */
@@ -511,6 +563,48 @@ TEST(a_thread_that_holds_something_purges_nothing)
     }
     assert_int_equal(resident_alone(), before);
     end();
+}
+
+/* The program's function waits for a thread that destroys the cache, first with live objects.
+ * Returns NULL if all is right. */
+static void *destroy_cache(void *unused)
+{
+    if (cache->body->visitors || prudence_cache_destroy(cache) != EBUSY)
+        return cache;
+    for (unsigned i = 0; i < COUNT; i += EVERY)
+        free_all(cache, &objects[i], 1);
+    return prudence_cache_destroy(cache) ? cache : NULL;
+}
+
+static void wait_for_destruction(const char *call)
+{
+    pthread_t thread;
+    void *wrong;
+
+    if (seen || !is_first(call))
+        return;
+    pthread_create(&thread, NULL, destroy_cache, NULL);
+    pthread_join(thread, &wrong);
+    assert_null(wrong);
+}
+
+TEST(the_cache_is_destroyed)
+{
+    os_pages_trim();
+    for (unsigned decays = 0; decays < 2; decays++) {
+        uint64_t used = pages().used;
+
+        fill_for_decay();
+        seen = 0;
+        mapping_watch(wait_for_destruction);
+        if (decays)
+            rounds(2);
+        else
+            hollow_purge();
+        mapping_watch(NULL);
+        assert_true(seen > 0);
+        assert_int_equal(pages().used, used);
+    }
 }
 
 TEST(no_decay_leaves_hollow_pages)

@@ -6,6 +6,7 @@
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
  */
+#include "gp/user/domain.h"
 #include "support/slab_test.h"
 
 #define COUNT 2000
@@ -109,6 +110,30 @@ TEST(trim_after_synchronize_gives_everything_back)
     assert_int_equal(stats_of(cache).objects_latent, 0);
     assert_int_equal(stats_of(cache).slabs_now, 0);
     check_books(cache);
+}
+
+/* Stands for another thread that has just begun to drive, perhaps too early for our objects. */
+static struct reader_slot *another_drives(const struct prudence_domain *domain)
+{
+    store_relaxed(&gp_default_domain()->scan_began, os_clock_ns());
+    return NULL;
+}
+
+TEST(shrink_drives_beside_another_thread)
+{
+    struct prudence_cache *cache = fixed_cache(1024, 16, NULL);
+    struct prudence_domain *domain = gp_default_domain();
+    const struct gp_scheme *scheme = domain->scheme;
+    struct gp_scheme beside = *scheme;
+
+    allocate_all(cache, objects, 100);
+    defer_all(cache, objects, 100);
+    beside.held_up_by = another_drives;
+    domain->scheme = &beside;
+    prudence_cache_shrink(cache);
+    domain->scheme = scheme;
+    store_relaxed(&domain->scan_began, (uint64_t)0);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
 }
 
 /* Trim does not wait for the reader inside, which here would never leave, and keeps the objects it

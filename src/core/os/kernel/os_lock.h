@@ -78,6 +78,14 @@ static inline void os_hands_empty(void)
 {
 }
 
+static inline void os_visit_begin(void)
+{
+}
+
+static inline void os_visit_end(void)
+{
+}
+
 static inline void os_in_flight_begin(void)
 {
 }

@@ -9,7 +9,7 @@
  *
  * The first chunk is part of the library, so that the library can start when the system refuses
  * memory: up to some 400 CPUs' arrays fit. It is never free. Larger blocks are cut from its end if
- * they cannot be mapped.
+ * they cannot be mapped, and begin pages as if they were.
  *
  * Callers may hold locks, so all of this is mapped by system calls (mapping_make_own).
  */
@@ -40,7 +40,7 @@ static struct meta_chunk *meta_chunk, *meta_free_chunks; /* the one in use, or N
 static union {
     struct meta_chunk chunk;
     char bytes[META_CHUNK];
-} first_of_meta __attribute__((aligned(CACHE_LINES_APART)));
+} first_of_meta __attribute__((aligned(OS_PAGE_SIZE)));
 static char *first_end_of_meta; /* where its larger blocks begin; NULL: it is not in use yet */
 uint64_t metadata_reserved = META_CHUNK;
 static uint64_t meta_untouched = META_CHUNK; /* of them; atomic */

@@ -139,10 +139,10 @@ extern HIDDEN __thread unsigned os_hands __attribute__((tls_model("initial-exec"
 
 /*
  * Returns whether this thread holds nothing that another thread, or itself in an allocation, could
- * wait for: no lock, no CPU's caches, no carried objects. Only then may it call the C library's
- * functions that change mappings (mapping.c), because the program may have replaced them by
- * functions that allocate, take locks and wait. Between fork's handlers the forking thread holds
- * everything, and its locks let it through.
+ * wait for: no lock, no CPU's caches, no slab cache, no carried objects. Only then may it call the
+ * C library's functions that change mappings (mapping.c), because the program may have replaced
+ * them by functions that allocate, take locks and wait. Between fork's handlers the forking thread
+ * holds everything, and its locks let it through.
  */
 static inline bool os_holds_nothing(void)
 {
@@ -165,9 +165,9 @@ static inline void os_mapping_call(void)
 /*
  * Defers work that consists of such calls and was found by a thread that holds something. The first
  * thread that reaches os_later_check with nothing held calls `work`, which itself searches for
- * things to do. That is usually the thread that asked, at the end of os_in_flight_end or
- * os_hands_empty. Several requests before that make one call. A thread inside `work` does not start
- * again, so work that allocates comes to an end.
+ * things to do. That is usually the thread that asked, at the end of os_in_flight_end, os_visit_end
+ * or os_hands_empty. Several requests before that make one call. A thread inside `work` does not
+ * start again, so work that allocates comes to an end.
  */
 enum os_later { OS_LATER_PURGE, OS_LATER_PAGE_JOBS, OS_LATER_ADVICE, OS_LATER_COUNT };
 extern HIDDEN uint32_t os_later_wanted; /* one bit per kind; atomic */
@@ -195,6 +195,26 @@ static inline void os_hands_empty(void)
     os_hands--;
     os_busy_leave();
     os_later_check();
+}
+
+/* Between these this thread holds a slab cache, whose destruction waits for it. So it changes no
+ * mapping. Nor does a fork that interrupts it take anything, because the child of one that does
+ * forgets all such holds. */
+static inline void os_visit_begin(void)
+{
+    os_busy_enter();
+}
+
+static inline void os_visit_end(void)
+{
+    os_busy_leave();
+    os_later_check();
+}
+
+/* Returns whether a thread that visits one cache holds nothing else. */
+static inline bool os_only_visits(void)
+{
+    return os_busy == os_hands + 1 || os_lock_forking;
 }
 
 /*

@@ -154,6 +154,7 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
     struct start *start;
     sigset_t saved, blocked;
+    int saved_errno = errno; /* a deferred free may come here */
     bool started;
 
     if (!os_calls_widen())
@@ -175,6 +176,7 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
         os_meta_free(start, sizeof *start);
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    errno = saved_errno;
     return started;
 }
 

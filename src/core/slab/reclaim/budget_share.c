@@ -10,9 +10,8 @@
  * while.
  *
  * The count of visitors holds the victim (all_caches.c), so the list's lock is held only for the
- * checks, and only tried. In that time the thread counts as inside the library (os_hands_full),
- * because a fork that takes everything forgets all visitors in the child. A thread on that CPU owns
- * the victim's caches for a batch of objects at a time, so this needs no membarrier.
+ * checks, and only tried. A thread on that CPU owns the victim's caches for a batch of objects at a
+ * time, so this needs no membarrier.
  */
 #include "slab/reclaim/budget_share.h"
 
@@ -136,16 +135,13 @@ static struct prudence_cache *hold_victim(const struct prudence_cache *asker, un
 
 static bool try_to_shrink_one(struct prudence_cache *asker, unsigned cpu)
 {
-    struct prudence_cache *victim;
-    bool shrunk = false;
+    struct prudence_cache *victim = hold_victim(asker, cpu);
+    bool shrunk;
 
-    os_hands_full();
-    victim = hold_victim(asker, cpu);
-    if (victim) {
-        shrunk = halve(victim, cpu_cache_of(victim, cpu));
-        cache_let_go(victim);
-    }
-    os_hands_empty();
+    if (!victim)
+        return false;
+    shrunk = halve(victim, cpu_cache_of(victim, cpu));
+    cache_let_go(victim);
     return shrunk;
 }
 

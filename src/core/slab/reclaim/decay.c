@@ -60,7 +60,7 @@ static struct list *turn;
 static struct list *early_turn;
 
 /* Progress of the turn. Belongs to the thread at work or, if the cache is destroyed, to the
- * destroying thread, which has waited for the former. */
+ * destroying thread, under slab_caches_lock: the former has then let the cache go. */
 static struct decay_place {
     struct drain_place drain;
     struct hollow_place hollow;
@@ -138,8 +138,12 @@ static bool decay_cache_here(struct prudence_cache *cache, unsigned *moves)
     return drain_unwanted_of(cache, &place.drain, moves);
 }
 
-static bool decay_cache(struct prudence_cache *cache, unsigned *moves)
+/* Does part of the turn of the cache, which is held afterwards, too, unless *held is NULL: then it
+ * was destroyed meanwhile, and the turn is over. Returns false if there is more. */
+static bool decay_cache(struct prudence_cache **held, unsigned *moves)
 {
+    struct prudence_cache *cache = *held;
+
     if (early)
         return decay_cache_here(cache, moves);
     if (!OS_REMOTE_IS_QUICK)
@@ -152,7 +156,7 @@ static bool decay_cache(struct prudence_cache *cache, unsigned *moves)
         return true;
     if (*moves)
         --*moves;
-    return hollow_decay(cache, &place.hollow);
+    return hollow_decay(held, &place.hollow);
 }
 
 /* -------------------------------------------------------------------------------------- a round */
@@ -228,8 +232,9 @@ bool decay_some(unsigned caches, unsigned moves)
         return false;
     os_hands_full();
     for (; caches && moves && (cache = hold_next()); caches--) {
-        place.done = decay_cache(cache, &moves);
-        cache_let_go(cache);
+        place.done = decay_cache(&cache, &moves);
+        if (cache)
+            cache_let_go(cache);
     }
     os_hands_empty();
     store_release(&decaying, 0u);
@@ -444,11 +449,9 @@ void decay_early(struct prudence_cache *cache, unsigned node, size_t bytes)
     weigh_regret(cache->body, bytes);
     if (likely(node_lists_free_bytes() <= load_relaxed(&keep)))
         return;
-    os_hands_full();
     other = hold_one_with_free_slabs(node);
-    if (other) {
-        take_free_slabs(other, node);
-        cache_let_go(other);
-    }
-    os_hands_empty();
+    if (!other)
+        return;
+    take_free_slabs(other, node);
+    cache_let_go(other);
 }

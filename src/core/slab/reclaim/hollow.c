@@ -15,10 +15,16 @@
  * those of slabs with extensions. Slabs of a window stay as well, because inlined code knows their
  * places, and slabs with latent objects, which will soon change.
  *
- * Locks: a node's lock guards its lists. The count of visitors holds the cache (all_caches.c). In a
- * child of fork the slabs that other threads had away come back. The forking thread had none: if it
- * forks in a function that replaces madvise(), it counts as being in the library (os_hands_full),
- * and in the child it goes on.
+ * Locks: a node's lock guards its lists. The count of visitors holds the cache (all_caches.c), but
+ * not during the system call: a function that replaces madvise() may wait for a thread that
+ * destroys the cache. Then the slabs that are away hold the cache, as long as they have objects
+ * that are live or latent. Those that have none leave the cache with the destruction
+ * (hollow_leave), and end when the call is over.
+ *
+ * In a child of fork the slabs that other threads had away come back, except those that had left
+ * their caches, which are lost. The forking thread had none: if it forks in a function that
+ * replaces madvise(), it counts as being in the library (os_hands_full), and in the child it goes
+ * on.
  */
 #include "slab/reclaim/hollow.h"
 
@@ -41,8 +47,9 @@ struct range {
 
 /* Slabs that a thread has away, and the ranges of pages to purge. */
 struct hollow {
-    const struct slab *first; /* of the node, to which a check comes back; never dereferenced */
-    unsigned left;            /* slabs to read if `first` is no longer on the list */
+    struct prudence_cache *cache; /* held; NULL if it was destroyed during a call */
+    const struct slab *first;     /* of the node, to which a check comes back; never dereferenced */
+    unsigned left;                /* slabs to read if `first` is no longer on the list */
     struct slab *slabs[SLABS_AT_ONCE];
     struct range ranges[RANGES_MAX];
     unsigned slab_count, range_count;
@@ -84,7 +91,8 @@ static bool add_ranges(struct hollow *hollow, struct slab *slab)
 /* Takes the slab off its list if it has hollow pages that may be purged. */
 static bool take_away(struct slab_node *node, struct hollow *hollow, struct slab *slab)
 {
-    if (slab->latent || load_relaxed(&slab->extensions) || !add_ranges(hollow, slab))
+    if (slab->latent || load_relaxed(&slab->extensions) || !os_pages_may_empty(slab->pages) ||
+        !add_ranges(hollow, slab))
         return false;
     slab->idle = slab->solid = false;
     slab->hollowed = true;
@@ -133,14 +141,42 @@ static bool purge_ranges(const struct hollow *hollow, size_t *bytes)
     return true;
 }
 
-/* Purges pages of the slabs that are away, and returns these to their lists. Releases the node's
- * lock for that time. */
-static bool purge_and_return(struct slab_node *node, const struct hollow *hollow, size_t *bytes)
+/* Holds the cache again, and ends the slabs that have left it. If all have, the cache may be gone,
+ * and is not touched. The lock of the list keeps destructions out. */
+static void hold_again(struct hollow *hollow)
+{
+    unsigned stay = 0;
+
+    os_lock_take(&slab_caches_lock);
+    for (unsigned i = 0; i < hollow->slab_count; i++) {
+        if (hollow->slabs[i]->list == SLAB_LEFT)
+            slab_unmake_left(hollow->slabs[i]);
+        else
+            hollow->slabs[stay++] = hollow->slabs[i];
+    }
+    hollow->slab_count = stay;
+    if (stay)
+        cache_hold(hollow->cache);
+    else
+        hollow->cache = NULL;
+    os_lock_release(&slab_caches_lock);
+}
+
+/* Purges pages of the slabs that are away, and returns these to their lists. For that time releases
+ * the node's lock and lets the cache go. Returns false if the system refuses, or if the cache was
+ * destroyed: then the lock is gone, too. */
+static bool purge_and_return(struct slab_node *node, struct hollow *hollow, size_t *bytes)
 {
     bool purged;
 
+    if (!hollow->slab_count)
+        return true;
     os_lock_release(&node->lock);
+    cache_let_go(hollow->cache);
     purged = purge_ranges(hollow, bytes);
+    hold_again(hollow);
+    if (!hollow->cache)
+        return false;
     os_lock_take(&node->lock);
     for (unsigned i = 0; i < hollow->slab_count; i++) {
         if (!purged)
@@ -150,20 +186,20 @@ static bool purge_and_return(struct slab_node *node, const struct hollow *hollow
     return purged;
 }
 
-/* Returns false if it makes no sense to go on. */
-static bool purge_node(struct slab_node *node, size_t *bytes)
+/* Returns false if the system refuses or the cache was destroyed. */
+static bool purge_node(struct hollow *hollow, struct slab_node *node, size_t *bytes)
 {
-    struct hollow hollow UNINITIALIZED;
     bool purged, more;
 
-    hollow.first = NULL;
+    hollow->first = NULL;
     os_lock_take(&node->lock);
-    hollow.left = node->slabs;
+    hollow->left = node->slabs;
     do {
-        more = send_away(node, &hollow);
-        purged = purge_and_return(node, &hollow, bytes);
+        more = send_away(node, hollow);
+        purged = purge_and_return(node, hollow, bytes);
     } while (purged && more);
-    os_lock_release(&node->lock);
+    if (hollow->cache)
+        os_lock_release(&node->lock);
     return purged;
 }
 
@@ -173,19 +209,30 @@ static bool may_be_hollow(const struct prudence_cache *cache)
            !load_relaxed(&cache->body->window);
 }
 
-/* Purges the hollow pages of all caches, and returns their bytes. The caller holds nothing. */
+/* Purges the hollow pages of the cache that is held. Returns false if the system refuses. */
+static bool purge_cache(struct hollow *hollow, size_t *bytes)
+{
+    bool purged = true;
+
+    for (unsigned i = 0; purged && may_be_hollow(hollow->cache) && i < os_node_count(); i++)
+        purged = purge_node(hollow, &hollow->cache->body->nodes[i], bytes);
+    return purged || !hollow->cache;
+}
+
+/* Purges the hollow pages of all caches, and returns their bytes. Begins anew when a cache was
+ * destroyed meanwhile; slabs whose pages went are not read again. The caller holds nothing. */
 size_t hollow_purge(void)
 {
-    struct prudence_cache *cache = NULL;
+    struct hollow hollow UNINITIALIZED;
     bool go_on = true;
     size_t bytes = 0;
 
     os_hands_full();
-    while (go_on && (cache = all_caches_hold_after(cache)))
-        for (unsigned i = 0; go_on && may_be_hollow(cache) && i < os_node_count(); i++)
-            go_on = purge_node(&cache->body->nodes[i], &bytes);
-    if (cache)
-        cache_let_go(cache);
+    hollow.cache = NULL;
+    while (go_on && (hollow.cache = all_caches_hold_after(hollow.cache)))
+        go_on = purge_cache(&hollow, &bytes);
+    if (hollow.cache)
+        cache_let_go(hollow.cache);
     os_hands_empty();
     return bytes;
 }
@@ -238,13 +285,16 @@ static void send_idle_away(struct slab_node *node, struct hollow *hollow, unsign
     node->hollow_at = item != partial ? item : NULL;
 }
 
-/* Does a visit to the node. Returns true if the round is over there. */
-static bool decay_node(struct slab_node *node, struct hollow_place *place)
+/* Does a visit to the node. Returns true if the round is over there; false with *held = NULL if the
+ * cache was destroyed. */
+static bool decay_node(struct prudence_cache **held, struct slab_node *node,
+                       struct hollow_place *place)
 {
     struct hollow hollow UNINITIALIZED;
-    bool purged = true, pauses = false, over;
+    bool purged, pauses = false, over;
     size_t bytes = 0;
 
+    hollow.cache = *held;
     os_lock_take(&node->lock);
     if (!place->begun) {
         *place = (struct hollow_place){.node = place->node, .begun = true};
@@ -257,10 +307,11 @@ static bool decay_node(struct slab_node *node, struct hollow_place *place)
         return true;
     }
     send_idle_away(node, &hollow, &place->looks, &place->found);
-    if (hollow.slab_count) {
-        node->hollow_made += hollow.slab_count;
-        purged = purge_and_return(node, &hollow, &bytes);
-    }
+    node->hollow_made += hollow.slab_count;
+    purged = purge_and_return(node, &hollow, &bytes);
+    *held = hollow.cache;
+    if (!hollow.cache)
+        return false;
     over = !purged || !place->looks || !node->hollow_at;
     if (!node->hollow_at && !place->found)
         node->still = node->decayed;
@@ -268,21 +319,47 @@ static bool decay_node(struct slab_node *node, struct hollow_place *place)
     return over;
 }
 
-/* Does a visit of a round of decay to the cache, which the caller holds. Returns true if the round
- * is over there. Does nothing for a thread that holds a lock of a layer above, or is in a call of a
- * function that replaces madvise(). */
-bool hollow_decay(struct prudence_cache *cache, struct hollow_place *place)
+/* Does a visit of a round of decay to the cache, which the caller holds, afterwards, too, unless
+ * *held is NULL: then it was destroyed meanwhile. Returns true if the round is over there. Does
+ * nothing for a thread that holds a lock of a layer above, or is in a call of a function that
+ * replaces madvise(). */
+bool hollow_decay(struct prudence_cache **held, struct hollow_place *place)
 {
-    if (!may_be_hollow(cache) || !os_holds_nothing() || os_in_mapping_call ||
+    if (!may_be_hollow(*held) || !os_only_visits() || os_in_mapping_call ||
         !load_relaxed(&slab_decay))
         return true;
     while (place->node < os_node_count()) {
-        if (!decay_node(&cache->body->nodes[place->node], place))
+        if (!decay_node(held, &(*held)->body->nodes[place->node], place))
             return false;
         place->begun = false;
         place->node++;
     }
     return true;
+}
+
+/* Called by the destruction, under slab_caches_lock: slabs that are away and whose objects are all
+ * free leave the cache. */
+void hollow_leave(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < os_node_count(); i++) {
+        struct slab_node *node = &cache->body->nodes[i];
+        struct list *item, *following;
+
+        os_lock_take(&node->lock);
+        list_for_each_safe(item, following, &node->away)
+        {
+            struct slab *slab = list_entry(item, struct slab, link);
+
+            if (slab->free < slab->capacity || load_relaxed(&slab->extensions))
+                continue;
+            list_remove(&slab->link);
+            slab->list = SLAB_LEFT;
+            node->slabs--;
+            node->counts.shrinks++;
+            slab_leave_cache(slab);
+        }
+        os_lock_release(&node->lock);
+    }
 }
 
 /* Runs in a forked child, under the node's lock. */

@@ -14,8 +14,9 @@ struct hollow_place {
     bool begun, found;
 };
 
-bool hollow_decay(struct prudence_cache *cache, struct hollow_place *place);
+bool hollow_decay(struct prudence_cache **held, struct hollow_place *place);
 size_t hollow_purge(void);
+void hollow_leave(struct prudence_cache *cache);
 void hollow_fork_child(struct slab_node *node);
 
 #endif /* SLAB_RECLAIM_HOLLOW_H */

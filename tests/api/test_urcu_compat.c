@@ -296,8 +296,13 @@ TEST(deferred_calls)
     rcu_defer_unregister_thread();
 }
 
+/* The default worker had a thread in the parent; the child gets the one that it makes anew. */
 static int child(void *unused)
 {
+    char name[16];
+
+    if (pthread_getname_np(get_call_rcu_thread(get_default_call_rcu_data()), name, sizeof name))
+        return 2;
     call_rcu_after_fork_child();
     while (__atomic_load_n(&ran, __ATOMIC_SEQ_CST) < HEADS) /* without a barrier */
         sched_yield();

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include <prudence/call.h>
+#include <prudence/hazard.h>
+#include <prudence/prudence.h>
+#include <prudence/urcu-compat.h>
 
 #include "toolkit/callbacks/callback_life.h"
 #include "toolkit/callbacks/callback_queue.h"
@@ -20,6 +23,7 @@
 #include "support/patience.h"
 #include "support/step.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static struct prudence_domain *domain;
 static struct callback_queue *queue;
@@ -208,6 +212,33 @@ TEST(a_sleeping_worker_is_woken, set_up)
     assert_int_equal(runs(), 1);
 }
 
+/* A cache that cannot end yet tries again and again, which is no work done: the worker pauses
+ * between its tries, and does not fall asleep. */
+TEST(a_cache_that_cannot_end_yet_is_no_work, set_up)
+{
+    struct prudence_domain *hazards = prudence_domain_create("own", PRUDENCE_DOMAIN_HAZARD, NULL);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = hazards};
+    struct prudence_cache *cache = prudence_cache_create("named", 64, &attr);
+    struct prudence_hazard *slot = prudence_hazard_acquire_movable();
+    void *object = prudence_cache_alloc(cache);
+    unsigned tries = 0;
+
+    prudence_hazard_set(slot, object);
+    prudence_cache_free_deferred(cache, object);
+    assert_int_equal(prudence_cache_destroy_later(cache), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        enum callback_turn is = turn();
+
+        assert_true(is == CALLBACK_TURN_LATER || is == CALLBACK_TURN_WAITS);
+        tries += is == CALLBACK_TURN_LATER;
+    }
+    assert_true(tries > 0);
+    prudence_hazard_release(slot);
+    while (turn() != CALLBACK_TURN_RAN)
+        ;
+    assert_int_equal(prudence_domain_destroy(hazards), 0);
+}
+
 static struct prudence_domain *ending;
 static bool waits_at_end;
 static int destroyed_at_end;
@@ -348,6 +379,55 @@ static void returns(struct prudence_head *head)
     returned = true;
 }
 
+static uint64_t weighed;
+static bool half_done; /* while the runner is not busy, so that another thread may fork */
+
+static void find_unweighed(const greg_t *registers)
+{
+    half_done |= queue->current && !queue->busy && queue->bytes_left == weighed;
+}
+
+/* A child in which the callback counts as done has counted its bytes. */
+TEST(a_callback_is_weighed_before_a_fork, set_up)
+{
+    static struct prudence_head head;
+
+    half_done = false;
+    weighed = queue->bytes_left;
+    push(queue, &head);
+    for (unsigned i = 0; i < 3; i++) {
+        step_through(serve, NULL, find_unweighed);
+        prudence_manual_advance(domain);
+    }
+    assert_int_equal(runs(), 1);
+    assert_int_not_equal(queue->bytes_left, weighed);
+    assert_false(half_done);
+}
+
+static void do_nothing(void *argument)
+{
+}
+
+static void change_around(void *argument)
+{
+    prudence_domain_call_around(domain, 0, argument ? do_nothing : NULL, NULL, argument);
+}
+
+static void find_half_changed(const greg_t *registers)
+{
+    half_done |= !queue->busy && !queue->around.begin != !queue->around.argument;
+}
+
+/* A child calls none of the functions around callbacks with another's argument. */
+TEST(the_functions_around_callbacks_change_together, set_up)
+{
+    half_done = false;
+    step_through(change_around, &steps, find_half_changed);
+    assert_ptr_equal(queue->around.argument, &steps);
+    change_around(NULL);
+    assert_false(half_done);
+}
+
 static struct callback_queue *moved_to;
 
 /* Checks as a barrier does: at the queue, and then at the queue that the callback may have been
@@ -422,6 +502,7 @@ TEST(a_callback_that_moves_is_somewhere, set_up)
 }
 
 static bool slept;
+static uint32_t *held; /* by a runner without a CPU */
 
 static void ask_whether_it_waits(void *unused)
 {
@@ -434,17 +515,85 @@ static void go_on_when_it_sleeps(const greg_t *registers)
     slept = step_is_at_call(registers, SYS_futex); /* os_sleep_ns */
     if (!slept && ++steps < 1000000)
         return;
-    store_release(&queue->busy, 0u);
+    store_release(held, 0u);
     step_enough = true;
 }
 
-/* A runner of lower priority is never on a CPU while the asking thread spins. */
-TEST(a_busy_runner_gets_the_cpu, set_up)
+static void must_sleep(void (*body)(void *argument), uint32_t *word)
 {
     steps = 0;
-    store_relaxed(&queue->busy, 1u);
-    step_through(ask_whether_it_waits, NULL, go_on_when_it_sleeps);
+    held = word;
+    store_relaxed(held, 1u);
+    step_through(body, NULL, go_on_when_it_sleeps);
     assert_true(slept);
+}
+
+/* A runner of lower priority is never on a CPU while the asking thread spins. */
+TEST(a_runner_gets_the_cpu, set_up)
+{
+    must_sleep(ask_whether_it_waits, &queue->busy);
+    must_sleep(change_around, &queue->running);
+}
+
+/* -------------------------------------------------------------------- liburcu's workers of CPUs */
+
+static struct rcu_head of_urcu;
+static bool was_inside;
+
+static void call_of_urcu(void *unused)
+{
+    prudence_urcu_call(NULL, &of_urcu, (void (*)(struct rcu_head *))(void (*)(void))count);
+}
+
+static void make_workers_at_step(const greg_t *registers)
+{
+    struct list *at;
+
+    if (steps++ == at_step) {
+        prudence_urcu_create_all(NULL, 0);
+        list_for_each(at, &callback_workers)
+        {
+            struct callback_worker *made = list_entry(at, struct callback_worker, link);
+
+            made->started = made->awake = 1; /* no thread can be made in steps */
+        }
+    }
+    was_inside |= prudence_read_lock_held();
+}
+
+enum { RIGHT, FREED_UNDER_IT, NO_SUCH_STEP };
+
+/* Whichever queue has the callback, its worker cannot be freed in the midst of the call. */
+static int call_in_child(void)
+{
+    pretend_a_thread();
+    prudence_urcu_default(NULL);
+    prudence_read_lock(); /* so that its first section is not in steps */
+    prudence_read_unlock();
+    steps = 0;
+    step_through(call_of_urcu, NULL, make_workers_at_step);
+    if (steps <= at_step)
+        return NO_SUCH_STEP;
+    return was_inside || callback_queue_is_pending(prudence_default.callbacks) ? RIGHT
+                                                                               : FREED_UNDER_IT;
+}
+
+/* All CPUs get workers between any two instructions of a call. */
+TEST(a_worker_of_a_cpu_is_found_in_a_section, set_up)
+{
+    int status = RIGHT;
+
+    for (at_step = 0; status == RIGHT; at_step++) {
+        pid_t child = fork();
+
+        if (child == 0)
+            _exit(call_in_child());
+        status = status_of(child);
+        assert_true(WIFEXITED(status));
+        status = WEXITSTATUS(status);
+    }
+    assert_int_equal(status, NO_SUCH_STEP);
+    assert_true(at_step > 10);
 }
 
 /* ------------------------------------------------------------------------- destroying a domain */

@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <string.h>
 
+#include <prudence/call.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
@@ -205,6 +206,39 @@ TEST(without_a_thread_the_waiter_does_it)
 
     memory_fail(0, UINT32_MAX);
     child_run(synchronize_without_threads, domain, &result);
+    memory_succeed();
+    assert_child_result(&result);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static unsigned called;
+
+static void note_call(struct prudence_head *head)
+{
+    called += synchronized();
+}
+
+/* The alarm ends a barrier that waits for the missing thread. */
+static int barrier_without_threads(void *domain)
+{
+    static struct prudence_head head;
+
+    alarm(patience(2));
+    prudence_domain_call(domain, &head, note_call);
+    if (prudence_domain_barrier(domain) || called != 1 ||
+        !pthread_equal(foreign.caller, pthread_self()))
+        return 1;
+    return prudence_domain_destroy(domain) == 0 ? 42 : 2;
+}
+
+/* The same for a barrier of callbacks. The child cannot start the thread that runs them either. */
+TEST(without_a_thread_the_barrier_does_it)
+{
+    struct prudence_domain *domain = make(&waited);
+    struct child_result result;
+
+    memory_fail(0, UINT32_MAX);
+    child_run(barrier_without_threads, domain, &result);
     memory_succeed();
     assert_child_result(&result);
     assert_int_equal(prudence_domain_destroy(domain), 0);

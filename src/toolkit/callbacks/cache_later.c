@@ -5,8 +5,9 @@
  *
  * The cache has room for the head of a callback in its own domain. When that runs, everything that
  * was deferred before has had a grace period. If objects still wait then, because their batch was
- * closed later or their destructor is about to run elsewhere, the callback queues itself anew, so
- * it never waits in the thread of callbacks. No other thread uses a cache that is to end.
+ * closed later, their destructor is about to run elsewhere or a hazard pointer names them, the
+ * callback queues itself anew, so it never waits in the thread of callbacks. That thread pauses
+ * before the next try. No other thread uses a cache that is to end.
  */
 #include <errno.h>
 
@@ -19,6 +20,8 @@
 #include "slab/cache.h"
 #include "slab/misuse.h"
 #include "slab/reclaim/drain.h"
+#include "toolkit/callbacks/callback_life.h"
+#include "toolkit/callbacks/callback_worker.h"
 #include "toolkit/callbacks/destruct.h"
 #include "toolkit/callbacks/may_wait.h"
 #include "toolkit/domains/hazard_slots.h"
@@ -57,15 +60,16 @@ static bool is_settled(struct prudence_cache *cache)
 
 static void end_or_wait(struct prudence_head *head);
 
-/* A domain whose grace periods the library ends by itself; if the cache's is none, its objects have
- * to be read now and then. */
-static void call_later(struct prudence_cache *cache)
+/* Queues the callback in a domain whose grace periods the library ends by itself, and returns that
+ * domain. If it is not the cache's, the cache's objects have to be read now and then. */
+static struct prudence_domain *call_later(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;
 
     if (domain->kind == PRUDENCE_DOMAIN_HAZARD || domain->kind == PRUDENCE_DOMAIN_SET)
         domain = &prudence_default;
     prudence_domain_call(domain, (struct prudence_head *)cache->later, end_or_wait);
+    return domain;
 }
 
 static void end_or_wait(struct prudence_head *head)
@@ -76,7 +80,7 @@ static void end_or_wait(struct prudence_head *head)
     if (is_settled(cache))
         caches_destroy(cache, what, __builtin_return_address(0));
     else
-        call_later(cache);
+        callback_worker_note_vain(callback_queue_of(call_later(cache)));
 }
 
 int prudence_cache_destroy_later(struct prudence_cache *cache)

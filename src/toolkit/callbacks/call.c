@@ -30,6 +30,7 @@
 #include "toolkit/domains/head_set.h"
 
 #define FOREIGN_BYTES ((size_t)64)
+#define RUNNER_NAP_NS 1000 /* between tries to become the runner of a queue without callbacks */
 
 uint64_t call_limit = (uint64_t)64 << 20;
 
@@ -164,7 +165,9 @@ void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *
     call_push(callback_queue_of(domain), head, func, "prudence_domain_call");
 }
 
-/* Only the runner touches `around`. A worker that finds nothing to run is it for a moment only. */
+/* Only the runner touches `around`, and only while it is busy: a child never finds half of it. A
+ * worker that finds nothing to run is the runner for a moment only, but may lack a CPU then, which
+ * may be this thread's. */
 int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
                                 void (*begin)(void *argument), void (*end)(void *argument),
                                 void *argument)
@@ -176,11 +179,16 @@ int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
         return EINVAL;
     gp_domain_check(domain, "prudence_domain_call_around", __builtin_return_address(0));
     queue = callback_queue_of(domain);
-    do {
+    for (;;) {
         if (callback_here() || callback_queue_waits(queue))
             return EBUSY;
-    } while (!callback_queue_become_runner(queue));
+        if (callback_queue_become_runner(queue))
+            break;
+        os_sleep_ns(RUNNER_NAP_NS);
+    }
+    callback_queue_become_busy(queue);
     queue->around = (struct callback_around){begin, end, argument, most};
+    callback_queue_become_idle(queue);
     callback_queue_end_running(queue);
     return 0;
 }

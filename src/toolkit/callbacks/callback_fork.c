@@ -85,6 +85,7 @@ static void callback_fork_child(bool whole)
             continue;
         worker->started = worker->awake = worker->stopping = 0;
         worker->serving = NULL;
+        worker->thread = 0;
     }
 }
 

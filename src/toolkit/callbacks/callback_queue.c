@@ -90,8 +90,8 @@ static bool runs_here(const struct callback_queue *queue)
 }
 
 /* A runner that has detached lanes, but not updated `taken`, is busy. Sleeps after some spins,
- * because this thread may keep the runner off its CPU. The runner takes no lock while it is busy,
- * so callers may hold some. */
+ * because this thread may keep the runner off its CPU. The only lock that the runner takes while it
+ * is busy is that of the heads with check=1 (callbacks_leave), so callers may hold others. */
 bool callback_queue_waits(const struct callback_queue *queue)
 {
     uint64_t invoked;

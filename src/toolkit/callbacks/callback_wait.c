@@ -45,6 +45,19 @@ static uint64_t sleep_until(uint64_t deadline)
     return now < deadline ? min_size(deadline - now, CALLBACK_POLL_MAX_NS) : 0;
 }
 
+/* Drives for a thread that waits for callbacks, as gp_wait() does for one that waits for a grace
+ * period: without a deadline the thread may block, but only if the oldest callbacks wait for
+ * readers. `waits_for` may be out of date; then a later call finds the right cookie. */
+static void drive_for_watcher(const struct callback_queue *queue, bool may_block)
+{
+    struct prudence_domain *domain = queue->domain;
+    gp_cookie cookie = {load_relaxed(&queue->waits_for.value)};
+
+    gp_drive_urge(domain);
+    if (may_block && domain->scheme->block && cookie.value && !gp_poll(domain, cookie))
+        domain->scheme->block(domain);
+}
+
 static bool watch(struct callback_queue *queue, uint64_t deadline,
                   bool (*is_over)(const struct callback_queue *queue, uint64_t goal), uint64_t goal)
 {
@@ -53,7 +66,7 @@ static bool watch(struct callback_queue *queue, uint64_t deadline,
         uint64_t sleep = sleep_until(deadline);
 
         callback_hurry(queue->worker);
-        gp_drive_urge(queue->domain);
+        drive_for_watcher(queue, !deadline);
         if (!sleep)
             return false;
         if (serve_here(queue, round))

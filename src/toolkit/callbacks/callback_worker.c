@@ -98,18 +98,21 @@ void callback_worker_init(struct callback_worker *worker, int cpu, bool polls)
 
 /* ------------------------------------------------------------------------------------- running */
 
-static void run_one(struct callback_queue *queue, struct prudence_head *head)
+/* Called before the callback, which may free the head, and while the runner is busy: a child in
+ * which the callback counts as done has counted its bytes, too. */
+static void account_for(struct callback_queue *queue, const struct prudence_head *head)
 {
     size_t bytes = callbacks_weigh ? callbacks_weigh(head) : 0;
 
     if (callbacks_leave)
         callbacks_leave(head);
+    store_relaxed(&queue->bytes_left, queue->bytes_left + bytes);
+}
+
+static void run_one(const struct callback_queue *queue, struct prudence_head *head)
+{
     tell_acquire(head);
     gp_drive_tell_over(queue->domain);
-    store_relaxed(&queue->bytes_left,
-                  /* Before the call, because a child forked in the callback may not return from
-                   * it. */
-                  queue->bytes_left + bytes);
     callback_depth++;
     os_foreign_call("a callback");
     head->func(head);
@@ -120,6 +123,11 @@ static void run_one(struct callback_queue *queue, struct prudence_head *head)
 bool callback_here(void)
 {
     return callback_depth > 0;
+}
+
+void callback_worker_note_vain(struct callback_queue *queue)
+{
+    queue->in_vain++; /* this thread is the runner */
 }
 
 /* Calls a function of `around`, outside of a callback: a child forked there has all callbacks. */
@@ -138,8 +146,10 @@ static unsigned run_some(struct callback_queue *queue, unsigned most)
     struct prudence_head *head;
     unsigned count = 0;
 
+    queue->in_vain = 0;
     callback_queue_become_busy(queue);
     while (count < most && (head = callback_queue_next_ready(queue))) {
+        account_for(queue, head);
         callback_queue_become_idle(queue);
         run_one(queue, head);
         count++;
@@ -175,7 +185,7 @@ static void say_what_it_waits_for(struct callback_queue *queue)
 
 enum callback_turn callback_worker_serve(struct callback_queue *queue)
 {
-    unsigned count;
+    unsigned count, in_vain;
     bool waits;
     gp_cookie cookie = {0};
 
@@ -197,10 +207,13 @@ enum callback_turn callback_worker_serve(struct callback_queue *queue)
     }
     say_what_it_waits_for(queue);
     count = run_ready(queue);
+    in_vain = queue->in_vain;
     waits = queue->taken != queue->invoked;
     callback_queue_end_running(queue);
     callback_queue_tell_watchers(queue);
-    return count ? CALLBACK_TURN_RAN : waits ? CALLBACK_TURN_WAITS : CALLBACK_TURN_EMPTY;
+    if (count > in_vain)
+        return CALLBACK_TURN_RAN;
+    return waits ? CALLBACK_TURN_WAITS : count ? CALLBACK_TURN_LATER : CALLBACK_TURN_EMPTY;
 }
 
 /* Returns the queue after the one served last, held against release; NULL at the end of a round. */

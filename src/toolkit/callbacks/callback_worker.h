@@ -15,7 +15,7 @@ extern void (*callbacks_leave)(const struct prudence_head *head);
  * readers or for another thread, or ran some. */
 enum callback_turn {
     CALLBACK_TURN_EMPTY,
-    CALLBACK_TURN_LATER, /* nothing waits for readers, but check again in a millisecond */
+    CALLBACK_TURN_LATER, /* no callback waits for readers, but check again in a millisecond */
     CALLBACK_TURN_WAITS,
     CALLBACK_TURN_RAN
 };
@@ -68,6 +68,10 @@ void callback_worker_look_at(struct callback_queue *queue);
 
 /* Returns whether this thread is in a callback. */
 bool callback_here(void);
+
+/* Called in a callback of the queue that found something to wait for, and has queued itself there
+ * anew. That is no work done, so the worker pauses before the next try. */
+void callback_worker_note_vain(struct callback_queue *queue);
 
 /* Moves the callbacks of `from` to `to`, of the same domain, and ends the worker of `from`, waiting
  * for a callback that runs there. No thread pushes to `from` any more. Barriers may read both,

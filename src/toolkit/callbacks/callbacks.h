@@ -62,7 +62,7 @@ struct callback_worker {
     struct list queues; /* under callbacks_lock, as the next */
     struct list link;   /* in the list of workers */
     struct callback_queue *serving; /* under callbacks_lock; not released while served */
-    uintptr_t thread;               /* pthread_t, written by the thread itself */
+    uintptr_t thread;               /* pthread_t, written by the thread itself; 0: none yet */
 };
 
 /*
@@ -84,6 +84,7 @@ struct callback_queue {
     unsigned first_segment, segments_used;
     struct callback_around around;
     struct prudence_head *current;
+    unsigned in_vain;    /* callbacks of this turn that found something to wait for */
     gp_cookie waits_for; /* value 0: only for the runner; atomic */
     uint64_t taken;      /* callbacks ever detached from lanes; written before `collected` */
     uint64_t invoked;    /* callbacks that have returned */

@@ -109,14 +109,20 @@ struct call_rcu_data *prudence_urcu_of_thread(struct prudence_domain *domain)
     return of_thread[flavour_of(domain)];
 }
 
-struct call_rcu_data *prudence_urcu_current(struct prudence_domain *domain)
+/* Returns the worker of the thread, else that of the CPU if `per_cpu`, else the default one. */
+static struct call_rcu_data *worker_to_use(struct prudence_domain *domain, bool per_cpu)
 {
     unsigned flavour = flavour_of(domain);
-    struct call_rcu_data *current = of_thread[flavour];
+    struct call_rcu_data *chosen = of_thread[flavour];
 
-    if (!current && load_relaxed(&any_of_cpu[flavour]))
-        current = prudence_urcu_of_cpu(domain, sched_getcpu());
-    return current ? current : &defaults[flavour];
+    if (!chosen && per_cpu)
+        chosen = prudence_urcu_of_cpu(domain, sched_getcpu());
+    return chosen ? chosen : &defaults[flavour];
+}
+
+struct call_rcu_data *prudence_urcu_current(struct prudence_domain *domain)
+{
+    return worker_to_use(domain, load_relaxed(&any_of_cpu[flavour_of(domain)]));
 }
 
 void prudence_urcu_set_thread(struct prudence_domain *domain, struct call_rcu_data *worker)
@@ -300,20 +306,19 @@ unsigned long prudence_urcu_thread(struct call_rcu_data *data)
 /* --------------------------------------------------------------------------- calls and barriers */
 
 /* Queues inside a section, because liburcu promises that a worker found for this CPU exists until
- * the section ends. */
+ * the section ends. (A thread that is online in qsbr is inside one.) Asks once whether CPUs have
+ * workers: a thread that found none, and so is in no section, must not find one after all. */
 void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
                         void (*func)(struct rcu_head *head))
 {
     unsigned flavour = flavour_of(domain);
-    bool per_cpu = load_relaxed(&any_of_cpu[flavour]) && flavour == DEFAULT;
-    struct call_rcu_data *data;
+    bool per_cpu = load_relaxed(&any_of_cpu[flavour]), enters = per_cpu && flavour == DEFAULT;
 
-    if (per_cpu)
+    if (enters)
         prudence_domain_read_lock(&prudence_default);
-    data = prudence_urcu_current(domain);
-    call_push(data->queue, (struct prudence_head *)head,
+    call_push(worker_to_use(domain, per_cpu)->queue, (struct prudence_head *)head,
               (void (*)(struct prudence_head *))(void (*)(void))func, "call_rcu");
-    if (per_cpu)
+    if (enters)
         prudence_domain_read_unlock(&prudence_default);
 }
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
+#include <sys/resource.h>
 
 #include <prudence/rcu.h>
 
@@ -118,6 +119,31 @@ TEST(busy_domains_are_not_destroyed)
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void read_once(struct prudence_domain *domain)
+{
+    prudence_domain_read_lock(domain);
+    prudence_domain_read_unlock(domain);
+}
+
+/* The readers of the second domain are in a variable of the library, whose pages stay. First,
+ * because later on there are free readers of other domains. */
+TEST_FIRST(domains_end_whose_readers_got_no_memory)
+{
+    struct prudence_domain *first = make(PRUDENCE_DOMAIN_MEMB),
+                           *second = make(PRUDENCE_DOMAIN_MEMB);
+    struct rlimit before, none;
+
+    read_once(first);
+    getrlimit(RLIMIT_AS, &before);
+    none = (struct rlimit){0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+    read_once(second);
+    setrlimit(RLIMIT_AS, &before);
+    assert_non_null(second->chunks);
+    assert_int_equal(prudence_domain_destroy(first), 0);
+    assert_int_equal(prudence_domain_destroy(second), 0);
 }
 
 TEST(an_online_thread_makes_a_domain_busy)

@@ -275,7 +275,7 @@ void os_meta_free(void *meta, size_t bytes)
 bool os_meta_purge(void *meta, size_t bytes)
 {
     bytes = round_up(bytes, os_page_size);
-    if (!mapping_purge_own(meta, bytes))
+    if (is_in_first_chunk(meta) || !mapping_purge_own(meta, bytes))
         return false;
     os_meta_note_untouched((int64_t)bytes);
     return true;

@@ -68,7 +68,7 @@ void os_meta_note_untouched(int64_t bytes);
 
 /* Gives the pages of a block of metadata of more than OS_META_LOCK_FREE bytes back to the system.
  * The block stays mapped, is zeroed, and is noted as untouched. Returns false, with nothing
- * changed, for locked memory. */
+ * changed, for locked memory and for a block in the library's own variables (metadata.c). */
 bool os_meta_purge(void *meta, size_t bytes);
 
 /* Returns the bytes of metadata (os_meta_alloc) that were touched, and so may be resident. */

@@ -14,10 +14,12 @@
 
 #include <limits.h>
 
+#include "heap/cold.h"
 #include "support/fork_at_step.h"
 #include "support/name_test.h"
 #include "support/threads.h"
 #include "tables/hash_resize.h"
+#include "tables/hash_values.h"
 
 #define ENTRIES    800
 #define STEPS_MOST 6000
@@ -260,6 +262,41 @@ TEST(a_writer_that_was_about_to_begin)
     /* The map counts the writer for six instructions, somewhere among these. */
     for (unsigned inside = 150; inside <= 330; inside += 5)
         fork_of(&paths[OF_MAP], 0, inside);
+}
+
+static void use_cache(void)
+{
+    struct prudence_cache *cache = ((struct prudence_hash_values *)table)->entries.caches[0];
+
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+    prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
+}
+
+static int destroys_quietly(void *unused)
+{
+    destroy();
+    return 42;
+}
+
+/* The other thread is anywhere in a call that counts an object of a cold cache (heap/cold.c). */
+TEST(a_child_destroys_a_table_whose_caches_are_cold)
+{
+    struct child_result result;
+    unsigned before = 0, steps;
+
+    tested = &table_kinds[TABLE_HASH_VALUES];
+    do {
+        cold_after = 0;
+        table = table_make(tested, NULL);
+        assert_int_equal(tested->put(table, 0, &entries[0], NULL), 0);
+        cold_after = 256;
+        steps = fork_at_step(fork_path_enter, use_cache, before, 0, destroys_quietly, NULL, NULL,
+                             &result);
+        if (!child_exited_with(&result, 42) || *result.output)
+            fail_msg("step %u: status %#x: %s", steps, (unsigned)result.status, result.output);
+        destroy();
+    } while (steps > before++);
+    assert_true(before > 50);
 }
 
 /* Fork handlers of the program, run in the middle of the fork by the forking thread. */

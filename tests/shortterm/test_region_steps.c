@@ -5,6 +5,7 @@
  *
  * ctest: needs steps
  */
+#define _GNU_SOURCE
 #include "support/scm_test.h"
 #include "support/step.h"
 
@@ -12,7 +13,7 @@
 
 static struct scm_region *region, *next;
 static struct actor other;
-static unsigned steps, here;
+static unsigned steps, here, reused; /* places that are used again */
 static bool uses_the_place;
 static int unregistered, ended;
 
@@ -66,7 +67,7 @@ static bool stop_unregister(void)
     assert_int_equal(ended, 0);
     assert_int_equal(region_owner(region_at(region), region), 0);
     if (uses_the_place) {
-        assert_ptr_equal(region_at(next), region_at(region));
+        reused += region_at(next) == region_at(region);
         assert_int_equal(does(&other, act_fill_and_unregister, NULL), 0);
     }
     assert_int_equal(region_info().bytes, 0);
@@ -80,7 +81,7 @@ TEST(another_thread_may_end_it_in_the_midst_of_unregister, fresh)
         uses_the_place = uses;
         for (here = 0; stop_unregister(); here++) {
         }
-        assert_true(here > 20);
+        assert_true(here > 20 && (!uses || reused > here / 2));
         assert_int_equal(does(&other, act_tick, NULL), 0);
     }
     actor_end(&other);

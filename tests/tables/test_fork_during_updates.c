@@ -322,7 +322,7 @@ static void update_in_child(void)
 TEST(a_child_handler_may_update_when_a_writer_was_about_to_begin)
 {
     children_update = true;
-    for (unsigned inside = 1; inside <= 85; inside++) {
+    for (unsigned inside = 1; inside <= 300; inside += 3) {
         fork_of(&paths[UPDATES], 0, inside);
         fork_of(&paths[BY_HAND], 0, inside);
     }

@@ -314,7 +314,7 @@ static void update_in_child(void)
     if (!children_update)
         return;
     children_update = false;
-    alarm(CHILD_PATIENCE);
+    alarm(patience(2));
     update();
     tested->stats(table, &stats);
 }

@@ -149,7 +149,7 @@ class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
     {
         for (;;) {
             auto memory = elements_.reserve();
-            typename cache<element>::unique_ptr fresh; // its destructor may wait, after the guard
+            typename cache<element>::unique_ptr fresh; // ends after the guard; that may wait
             element *old;
             int error;
             {

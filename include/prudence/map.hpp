@@ -278,7 +278,7 @@ template <class K, class V> class map : public detail::lookups<map<K, V>, K, V>
     {
         for (;;) {
             auto memory = elements_.reserve();
-            typename cache<element>::unique_ptr fresh; // its destructor may wait, after the guard
+            typename cache<element>::unique_ptr fresh; // ends after the guard; that may wait
             element *old;
             int error;
             {

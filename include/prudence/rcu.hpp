@@ -474,7 +474,7 @@ namespace detail
 template <class Pointer, class Make, class Change>
 bool copy_update_once(Pointer &ptr, bool &done, Make &&make, Change &change)
 {
-    typename Pointer::unique_ptr next; // ends after the guard, because its destructor may wait
+    typename Pointer::unique_ptr next; // ends after the guard; that may wait
     guard inside;
     auto *old = ptr.load(inside);
 

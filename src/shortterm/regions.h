@@ -31,7 +31,7 @@
 #define REGION_AHEAD_MAX  (1u << 20) /* ticks; the largest scm_max_extension */
 #define REGION_FOR_EVER   (1u << 30) /* ticks; no local date is known */
 #define REGION_PAGES_CALL 4          /* pages that a call frees, unless ticks do */
-#define REGION_CLOSED     (UINT64_C(1) << 63) /* in `owner`; the owner has unregistered the region */
+#define REGION_CLOSED     (UINT64_C(1) << 63) /* in `owner`, which has unregistered the region */
 
 struct region_page {
     struct region_page *next;
@@ -51,7 +51,7 @@ struct region {
     /* The region got a date that is not by the owner's local clock. Any thread writes this;
      * atomic. */
     bool others;
-    bool dated; /* the region has a date, or is ending; any thread sets this; atomic */
+    bool dated;       /* the region has a date, or is ending; any thread sets this; atomic */
     struct list link; /* in a list of ended regions or of unused places */
 };
 _Static_assert(sizeof(struct region) == CACHE_LINE,

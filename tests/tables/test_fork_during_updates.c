@@ -288,8 +288,8 @@ TEST(a_child_destroys_a_table_whose_caches_are_cold)
         table = table_make(tested, NULL);
         assert_int_equal(tested->put(table, 0, &entries[0], NULL), 0);
         cold_after = 256;
-        steps = fork_at_step(use_cache, use_cache, before, 0, destroys_quietly, NULL, NULL,
-                             &result);
+        steps =
+            fork_at_step(use_cache, use_cache, before, 0, destroys_quietly, NULL, NULL, &result);
         if (!child_exited_with(&result, 42) || *result.output)
             fail_msg("step %u: status %#x: %s", steps, (unsigned)result.status, result.output);
         destroy();

@@ -288,6 +288,13 @@ lockfree_hash_add_or_find(struct prudence_lockfree_hash *table, uint64_t hash,
     }
 }
 
+/* Notes that a node which the table has refused is not in the table. No other thread has the node,
+ * which may hold the link that it was to get. */
+static void note_refused(struct prudence_hash_node *node)
+{
+    store_relaxed(&node->next, REMOVED);
+}
+
 /* Stores what an update found under a key, if the caller wants to know. */
 static void lockfree_tell(struct prudence_hash_node **found, struct prudence_hash_node *node)
 {
@@ -307,6 +314,8 @@ int prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t ha
     }
     CHECK_FRESH(table, node);
     found = lockfree_hash_add_or_find(table, hash, match, key, node, false);
+    if (found && likely(found != node))
+        note_refused(node);
     lockfree_tell(there, found);
     return found ? EEXIST : 0;
 }
@@ -341,8 +350,10 @@ int prudence_lockfree_hash_replace(struct prudence_lockfree_hash *table,
     if (unlikely(old == fresh))
         return refuse_own_successor("prudence_lockfree_hash_replace");
     CHECK_FRESH(table, fresh);
-    if (!replace(old, fresh))
+    if (!replace(old, fresh)) {
+        note_refused(fresh);
         return ENOENT;
+    }
     unlink_removed(table, old);
     return 0;
 }

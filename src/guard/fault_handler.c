@@ -180,7 +180,8 @@ ENTRY(7)
 ENTRY(8)
 
 static void (*const entries[FOUND_MAX])(int, siginfo_t *, void *) = {
-    on_fault_0, on_fault_1, on_fault_2, on_fault_3, on_fault_4, on_fault_5, on_fault_6, on_fault_7, on_fault_8};
+    on_fault_0, on_fault_1, on_fault_2, on_fault_3, on_fault_4,
+    on_fault_5, on_fault_6, on_fault_7, on_fault_8};
 
 /* Returns whether the handler is ours, and then forgets those that we found after it was installed,
  * because the program has removed them. */
@@ -205,7 +206,7 @@ static bool is_newest(const struct sigaction *action)
 
 /* Returns the place of a handler that was found now. If there is none, the oldest handler in the
  * ring is forgotten; all others keep their places, which the program may have saved. */
-static unsigned place_for(const struct sigaction *action)
+static unsigned handler_place(const struct sigaction *action)
 {
     if (found_count && is_newest(action))
         return place_of(found_count);
@@ -223,7 +224,7 @@ static void step_in_front(void (*look)(const struct fault *fault))
 
     if (sigaction(SIGSEGV, NULL, &present) != 0 || fault_is_ours(&present))
         return;
-    place = place_for(&present);
+    place = handler_place(&present);
     found[place] = present;
     fault_look_at = look;
     ours.sa_sigaction = entries[place];

@@ -389,7 +389,8 @@ static struct sigaction instead_of(struct sigaction action)
 /* A handler is installed twice, and each is removed as it was installed. */
 static void with_a_handler_twice(void)
 {
-    struct sigaction removed = {.sa_handler = on_fault_removed}, below = {.sa_handler = on_fault_below};
+    struct sigaction removed = {.sa_handler = on_fault_removed},
+                     below = {.sa_handler = on_fault_below};
     struct sigaction other = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
     struct sigaction before_other, before_removed;
     char *object = guarded(64);
@@ -467,7 +468,8 @@ static char pages[2][4096] __attribute__((aligned(4096)));
 static void with_a_leaving_handler_below(void)
 {
     struct sigaction leaving = {.sa_handler = on_fault_leaving, .sa_flags = SA_ONSTACK};
-    struct sigaction newer = {.sa_sigaction = on_fault_chained, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction newer = {.sa_sigaction = on_fault_chained,
+                              .sa_flags = SA_SIGINFO | SA_ONSTACK};
     stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
 
     sigaltstack(&stack, NULL);

@@ -101,7 +101,7 @@ extern const unsigned gp_schemes_count;
 
 /* The work of a part other than the schemes for threads and processes. Functions may be NULL. */
 struct gp_part {
-    void (*follow_options)(void); /* at the start, and when options were set */
+    void (*follow_options)(void);   /* at the start, and when options were set */
     void (*thread_ends)(bool last); /* in each round of the thread's destructors */
     void (*fork_prepare)(void);
     void (*fork_done)(void);

@@ -18,7 +18,7 @@
     do {                                                                                           \
         for (const struct gp_part *const *part_ = gp_parts; *part_; part_++)                       \
             if ((*part_)->function)                                                                \
-                (*part_)->function arguments;                                              \
+                (*part_)->function arguments;                                                      \
     } while (0)
 
 static void process_life_thread_ends(bool last)

@@ -254,10 +254,11 @@ PRUDENCE_API struct scm_region *scm_region_create(void);
 
 /*
  * Allocates `size` bytes (0 counts as 1) in the region, aligned to 16 bytes, not initialised.
- * Returns NULL with errno ENOMEM; EPERM: the region has ended or was unregistered, has expired (as
- * far as this thread's local clock shows), or belongs to another thread, or the thread is blocked;
- * EINVAL: NULL, never a region, or the thread takes no part. Cost: about two nanoseconds; if a new
- * page is needed, an allocation, after a few expired objects are freed.
+ * No other thread may end the region during the call. Returns NULL with errno ENOMEM; EPERM: the
+ * region has ended or was unregistered, has expired (as far as this thread's local clock shows), or
+ * belongs to another thread, or the thread is blocked; EINVAL: NULL, never a region, or the thread
+ * takes no part. Cost: about two nanoseconds; if a new page is needed, an allocation, after a few
+ * expired objects are freed.
  */
 PRUDENCE_API PRUDENCE_SIZE2 void *scm_region_alloc(struct scm_region *region, size_t size);
 
@@ -273,8 +274,9 @@ PRUDENCE_API int scm_region_clock_refresh(struct scm_clock *clock, struct scm_re
 
 /*
  * Stops allocations in the region. Without dates the region ends now, else with the last of them;
- * refreshing is still possible. Does nothing, and succeeds, if the region has ended. EPERM: the
- * region belongs to another thread; EINVAL: NULL, never a region, or the thread takes no part.
+ * refreshing is still possible. Does nothing, and succeeds, if the region has ended; another thread
+ * may end it during the call. EPERM: the region belongs to another thread; EINVAL: NULL, never a
+ * region, or the thread takes no part.
  */
 PRUDENCE_API int scm_region_unregister(struct scm_region *region);
 

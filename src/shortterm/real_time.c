@@ -172,6 +172,7 @@ static struct scm_clock *class_clock(unsigned class, uint64_t ns)
         scm_meta_free(clock, sizeof *clock);
         return NULL;
     }
+    clock->kind = REAL_TIME_CLOCK;
     clock->period = MS << class;
     follow_from(clock, ns);
     classes[class] = clock;

@@ -190,17 +190,20 @@ static int refresh_region(struct scm_thread *self, struct scm_clock *clock, stru
                           unsigned extension, unsigned more)
 {
     bool own = clock == &self->local && load_relaxed(&region->owner) == self->number;
+    bool collecting = self->collecting;
     uint32_t date = (uint32_t)clock->now + extension;
-    uint64_t handle = load_relaxed(&region->handle);
     int error;
 
     if (!own)
         region_note_others(region);
-    error = refresh(self, clock, load_acquire(&region->first), extension, more);
-    /* A finalizer may have advanced the clock, ended the region or unregistered the thread. */
-    if (own && !error && scm_self == self && load_relaxed(&region->handle) == handle &&
-        load_relaxed(&region->owner) == self->number)
+    self->collecting = true; /* a finalizer might end the region before the date is noted */
+    error = refresh(self, clock, load_relaxed(&region->first), extension, more);
+    self->collecting = collecting;
+    if (!error)
+        store_relaxed(&region->dated, true); /* only this thread can end the date */
+    if (!error && own)
         region_note_date(region, self, date);
+    collect_some(self);
     return error;
 }
 
@@ -334,6 +337,6 @@ int scm_region_clock_refresh(struct scm_clock *clock_handle, struct scm_region *
         error = region_check(handle, what, &region);
     if (error)
         return error;
-    region_note_others(region);
-    return refresh_by_clock(self, clock, load_acquire(&region->first), extension);
+    /* The first object of the region, which refresh_slow passes to refresh_region. */
+    return refresh_by_clock(self, clock, load_relaxed(&region->first) + 1, extension);
 }

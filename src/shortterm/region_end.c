@@ -16,9 +16,7 @@ static void region_page_free(struct scm_thread *self, struct region_page *page)
 /* Ends a region, so that the handle is refused. Later calls of this thread free the pages. */
 void region_end(struct scm_thread *self, struct region *region)
 {
-    region->going = region->first;
     store_relaxed(&region->owner, (uint64_t)0);
-    store_relaxed(&region->first, (struct region_page *)NULL);
     count_add(&self->counts.regions, -1);
     list_append(&self->ended_regions, &region->link);
     thread_state_watch(self);
@@ -42,7 +40,7 @@ void region_end_expired(struct scm_thread *self, struct slab *slab, void *page)
     if (unlikely(!region) || unlikely(!handle_is(region, handle)) ||
         unlikely(region->first != page))
         head_is_damaged(page);
-    if (unlikely(region_is_abandoned(self, region))) {
+    if (unlikely(region_is_abandoned(self, load_relaxed(&region->owner)))) {
         count_add(&self->counts.kept, 1);
         return;
     }
@@ -55,13 +53,13 @@ void region_end_free_pages(struct scm_thread *self, uint64_t count)
 {
     while (count && !list_is_empty(&self->ended_regions)) {
         struct region *region = list_first(&self->ended_regions, struct region, link);
-        struct region_page *page = region->going;
+        struct region_page *page = region->first;
 
-        region->going = page->next;
+        store_relaxed(&region->first, page->next);
         region_page_free(self, page);
         count_add(&self->counts.steps, 1);
         count--;
-        if (region->going)
+        if (region->first)
             continue;
         list_remove(&region->link);
         region_place_give_back(self, region);

@@ -114,8 +114,10 @@ static int region_refuse(const char *what, const struct scm_region *handle, cons
 }
 
 /* Returns 0 if the handle is good, otherwise an error number. ESTALE, which is not reported, means
- * that the region has ended. */
-static int region_find(struct scm_region *handle, const char *what, struct region **found)
+ * that the region has ended. Another thread may end the region at any time, so callers decide by
+ * the passed `owner`. */
+static int region_find(struct scm_region *handle, const char *what, struct region **found,
+                       uint64_t *owner)
 {
     struct region *region = region_at(handle);
     uint64_t turn = handle_turn((uint64_t)(uintptr_t)handle);
@@ -126,9 +128,10 @@ static int region_find(struct scm_region *handle, const char *what, struct regio
     }
     if (!region || !turn || turn > handle_turn(load_relaxed(&region->handle)))
         return region_refuse(what, handle, "is not one that scm_region_create returned", EINVAL);
-    if (!handle_is(region, handle) || !load_acquire(&region->first))
+    *owner = region_owner(region, handle);
+    if (!*owner)
         return ESTALE;
-    if (unlikely(region_is_abandoned(scm_self, region)))
+    if (unlikely(region_is_abandoned(scm_self, *owner)))
         return region_refuse(what, handle, "belongs to a thread that fork did not copy", EPERM);
     *found = region;
     return 0;
@@ -143,15 +146,19 @@ static int refuse_ended(const char *what, const struct scm_region *handle)
 
 int region_check(struct scm_region *handle, const char *what, struct region **region)
 {
-    int error = region_find(handle, what, region);
+    uint64_t owner;
+    int error = region_find(handle, what, region, &owner);
 
     return error == ESTALE ? refuse_ended(what, handle) : error;
 }
 
-static int check_owner(struct scm_region *handle, const char *what, struct region **region,
-                       int error)
+/* Works like region_find. The region must be the thread's, too. */
+static int region_find_own(struct scm_region *handle, const char *what, struct region **found,
+                           uint64_t *owner)
 {
-    if (!error && load_relaxed(&(*region)->owner) != scm_self->number)
+    int error = region_find(handle, what, found, owner);
+
+    if (!error && (*owner & ~REGION_CLOSED) != scm_self->number)
         return region_refuse(what, handle,
                              "belongs to another thread, or to this one before it unregistered",
                              EPERM);
@@ -192,13 +199,14 @@ static int check_allocation(struct scm_thread *self, struct scm_region *handle,
                             struct region **found)
 {
     static const char what[] = "scm_region_alloc";
-    int error = check_owner(handle, what, found, region_check(handle, what, found));
+    uint64_t owner;
+    int error = region_find_own(handle, what, found, &owner);
     struct region *region;
 
     if (error)
-        return error;
+        return error == ESTALE ? refuse_ended(what, handle) : error;
     region = *found;
-    if (!region->cursor)
+    if (owner & REGION_CLOSED)
         return region_refuse(what, handle, "was unregistered, so nothing can be allocated in it",
                              EPERM);
     if (!local_dates_expired(self, region))
@@ -292,13 +300,14 @@ static void region_begin(struct scm_thread *self, struct region *region, struct 
 {
     region->pages = 0;
     store_relaxed(&region->others, false);
+    store_release(&region->dated, false); /* after a former region's end (region_close) */
     region->good_until = (uint32_t)self->local.now + REGION_FOR_EVER;
     region->cursor = page_begin(page);
     region->end = (char *)page + REGION_SMALL;
-    store_relaxed(&region->owner, self->number);
     store_relaxed(&region->handle, region->handle + handle_of(1, 0));
     page_join(self, region, page);
-    store_release(&region->first, page); /* before this no thread finds the region */
+    store_relaxed(&region->first, page);
+    store_release(&region->owner, self->number); /* before this no thread finds the region */
     count_add(&self->counts.regions, 1);
 }
 
@@ -326,27 +335,37 @@ struct scm_region *scm_region_create(void)
 
 /* ----------------------------------------------------------------------------------------- ends */
 
+/*
+ * Ends a region that never had a date. Otherwise forbids allocation only, because a thread may be
+ * ending the last date now, and that thread alone ends the region. Once it has, the exchange fails:
+ * the owner is 0, or the thread that uses the place again, which has another number. After a
+ * success, `dated` was this region's: acquire orders the load before the exchange, and a thread
+ * that clears `dated` for the next region has stored another owner before.
+ */
+static void region_close(struct scm_thread *self, struct region *region, uint64_t owner)
+{
+    bool dated = load_acquire(&region->dated);
+
+    if (compare_exchange(&region->owner, &owner, owner | REGION_CLOSED) && !dated)
+        region_end(self, region);
+}
+
 int scm_region_unregister(struct scm_region *handle)
 {
     static const char what[] = "scm_region_unregister";
     struct scm_thread *self = scm_self;
     struct region *region;
+    uint64_t owner;
     bool waiting;
     int error;
 
     if (!self)
         return scm_thread_refuse_absent(what);
-    error = region_find(handle, what, &region);
-    if (error == ESTALE)
-        return 0;
-    error = check_owner(handle, what, &region, error);
+    error = region_find_own(handle, what, &region, &owner);
     if (error)
-        return error;
+        return error == ESTALE ? 0 : error;
     waiting = something_waits(self);
-    if (expiry_count_dates(load_relaxed(&expiry_count_of(region->first)->word)))
-        region->cursor = region->end = NULL;
-    else
-        region_end(self, region);
+    region_close(self, region, owner);
     collect_after_tick(self, waiting);
     return 0;
 }
@@ -393,7 +412,7 @@ struct region *region_holding(const void *object, const char *what)
 
     if (!page)
         return NULL;
-    if (region && handle_is(region, handle) && load_acquire(&region->first))
+    if (region && region_owner(region, handle))
         return region;
     os_report_misuse("%s: %p is an object of a region that has ended (%p)", what, object,
                      (const void *)handle);

@@ -10,14 +10,14 @@
  * last date ends the region (expire.c).
  *
  * The thread whose number is `owner` allocates and unregisters. No other thread writes the region
- * until it ends, except to set `others`. The thread that takes the last date, or the owner that
- * unregisters the region without dates, ends it and is alone with it. That thread puts the region
- * on its list of ended regions, frees a few pages at each call, and then reuses the place.
+ * until it ends, except to set `others` and `dated`. The thread that takes the last date, or the
+ * owner that unregisters a region that never had one, ends it and is alone with it. That thread
+ * puts the region on its list of ended regions, frees a few pages at each call, and then reuses the
+ * place.
  *
- * Invariants: the region is alive, and the handle good, exactly while `first` is not NULL. cursor
- * and end are multiples of REGION_ALIGNMENT, or both NULL in a live region that allows no more
- * allocations. Nothing is written to a page of an ended region, because with scm_expired=deferred
- * readers may still be in it.
+ * Invariants: the region is alive, and the handle good, exactly while `owner` is not 0. cursor and
+ * end are multiples of REGION_ALIGNMENT. Nothing is written to a page of an ended region, because
+ * with scm_expired=deferred readers may still be in it.
  */
 #ifndef SHORTTERM_REGIONS_H
 #define SHORTTERM_REGIONS_H
@@ -31,6 +31,7 @@
 #define REGION_AHEAD_MAX  (1u << 20) /* ticks; the largest scm_max_extension */
 #define REGION_FOR_EVER   (1u << 30) /* ticks; no local date is known */
 #define REGION_PAGES_CALL 4          /* pages that a call frees, unless ticks do */
+#define REGION_CLOSED     (UINT64_C(1) << 63) /* in `owner`, which has unregistered the region */
 
 struct region_page {
     struct region_page *next;
@@ -40,19 +41,17 @@ _Static_assert(sizeof(struct region_page) == REGION_ALIGNMENT, "the first object
 
 struct region {
     uint64_t handle; /* the last one given out; atomic */
-    uint64_t owner;  /* a thread's number; atomic */
-    union {
-        char *cursor;              /* address of the next object */
-        struct region_page *going; /* next page to free, after the end */
-    };
+    uint64_t owner;  /* a thread's number, perhaps with REGION_CLOSED; 0 after the end; atomic */
+    char *cursor;    /* address of the next object */
     char *end;
-    struct region_page *first; /* atomic */
+    struct region_page *first; /* after the end, the next page to free; atomic */
     /* The region is certainly alive until then (lowest bits of the owner's local time). */
     uint32_t good_until;
     uint8_t pages; /* number of pages, up to REGION_SMALLS */
     /* The region got a date that is not by the owner's local clock. Any thread writes this;
      * atomic. */
     bool others;
+    bool dated;       /* the region has a date, or is ending; any thread sets this; atomic */
     struct list link; /* in a list of ended regions or of unused places */
 };
 _Static_assert(sizeof(struct region) == CACHE_LINE,
@@ -70,6 +69,16 @@ static inline struct region *region_at(const struct scm_region *handle)
 static inline bool handle_is(const struct region *region, const struct scm_region *handle)
 {
     return load_relaxed(&region->handle) == (uint64_t)(uintptr_t)handle;
+}
+
+/* Returns `owner` of the region that the handle was given out for, or 0 if that region has ended.
+ * Acquire pairs with region_begin, which stores `owner` after all else: a thread that reads the
+ * owner of a later region reads the later handle. */
+static inline uint64_t region_owner(const struct region *region, const struct scm_region *handle)
+{
+    uint64_t owner = load_acquire(&region->owner);
+
+    return handle_is(region, handle) ? owner : 0;
 }
 
 /* Notes that the region lives until `date` of the thread's local clock. Called by the owner. The
@@ -92,11 +101,11 @@ static inline void region_note_others(struct region *region)
 
 /* Returns whether fork did not copy the owner, so the region's memory in the child may be
  * inconsistent. */
-static inline bool region_is_abandoned(const struct scm_thread *self, const struct region *region)
+static inline bool region_is_abandoned(const struct scm_thread *self, uint64_t owner)
 {
-    uint64_t owner = load_relaxed(&region->owner);
+    uint64_t number = owner & ~REGION_CLOSED;
 
-    return self->number != owner && registry_has_abandoned(owner);
+    return self->number != number && registry_has_abandoned(number);
 }
 
 /* --- region_places.c --- */

@@ -357,7 +357,7 @@ static void check_objects(enum collected collected)
 
 static bool region_is_there(const struct scm_region *region)
 {
-    return handle_is(region_at(region), region) && region_at(region)->first;
+    return region_owner(region_at(region), region) != 0;
 }
 
 static void check_regions(enum collected collected)

@@ -38,8 +38,7 @@ static void *cut(struct scm_region *region, size_t size)
 
 static bool is_alive(struct scm_region *region)
 {
-    return load_relaxed(&region_at(region)->handle) == (uintptr_t)region &&
-           region_at(region)->first;
+    return region_owner(region_at(region), region) != 0;
 }
 
 static void expect_no_memory_kept(void)

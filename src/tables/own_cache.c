@@ -62,7 +62,7 @@ void own_cache_destroy(struct prudence_cache *cache, const struct cache_owner *o
         return;
     if (owner->forked)
         prudence_heap_walk(cache, free_if_live, cache);
-    prudence_cache_destroy(cache);
+    prudence_cache_destroy_later(cache);
 }
 
 void own_cache_shrink(struct prudence_cache *const *place)

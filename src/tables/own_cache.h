@@ -50,8 +50,9 @@ static inline struct prudence_cache *own_cache(struct prudence_cache **place,
     return likely(cache != NULL) ? cache : own_cache_make(place, owner, bytes, alignment);
 }
 
-/* Destroys the cache, if it was made. The table has freed or deferred all objects. Those that other
- * threads had at a fork are freed first. */
+/* Destroys the cache, if it was made; where the thread may not wait, because a table could not be
+ * made inside a section, a thread of the library does so later. The table has freed or deferred all
+ * objects. Those that other threads had at a fork are freed first. */
 void own_cache_destroy(struct prudence_cache *cache, const struct cache_owner *owner);
 
 /* Shrink a cache, if it was made, and fill *stats, with 0 if it was not. */

@@ -2,13 +2,18 @@
 /*
  * Any call for memory may fail, in every kind of table (kinds.h): a table that cannot be made is
  * not made, a refused update has changed nothing, a hash table that cannot be resized continues
- * with its arrays, and an ordered map frees removed nodes (support/every_call.h).
+ * with its arrays, and an ordered map frees removed nodes (support/every_call.h). A table that
+ * cannot be made inside a section leaves nothing in its domain.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "tables/kinds.h"
 
+#include <prudence/call.h>
 #include <prudence/hash_rename.h>
+#include <prudence/hash_values.h>
+#include <prudence/id_table.h>
+#include <prudence/routes.h>
 
 #include "support/every_call.h"
 #include "support/hash_test.h"
@@ -187,6 +192,73 @@ static void all_calls_fail_from_then_on(void)
     each_call(use_table, UINT32_MAX);
 }
 
+/* Makes a table whose first array is not in the table's own memory. */
+static void *create_in(struct prudence_domain *domain)
+{
+    const struct prudence_hash_attr hash = {.size = sizeof hash, .buckets = 512, .domain = domain};
+    const struct prudence_hash_values_attr values = {
+        .size = sizeof values, .buckets = 512, .domain = domain};
+    const struct prudence_id_table_attr ids = {.size = sizeof ids, .ids = 512, .domain = domain};
+    const struct prudence_routes_attr routes = {
+        .size = sizeof routes, .prefixes = 9999, .domain = domain};
+
+    switch (tested - table_kinds) {
+    case TABLE_HASH:
+        return prudence_hash_create("test", &hash);
+    case TABLE_HASH_VALUES:
+        return prudence_hash_values_create("test", &values);
+    case TABLE_IDS:
+        return prudence_id_table_create("test", &ids);
+    default:
+        return prudence_routes_create("test", &routes);
+    }
+}
+
+static void create_inside(enum prudence_domain_kind kind)
+{
+    struct prudence_domain *domain;
+
+    memory_succeed();
+    domain = prudence_domain_create("own", kind, NULL);
+    if (kind == PRUDENCE_DOMAIN_QSBR)
+        prudence_qsbr_online(domain);
+    prudence_domain_read_lock(domain);
+    failures_begin();
+    table = create_in(domain);
+    failures_end();
+    prudence_domain_read_unlock(domain);
+    if (kind == PRUDENCE_DOMAIN_QSBR)
+        prudence_qsbr_offline(domain);
+    if (table)
+        assert_int_equal(tested->destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_domain_barrier(domain), 0); /* the caches may end later */
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+static void create_in_section(void)
+{
+    create_inside(PRUDENCE_DOMAIN_MEMB);
+}
+
+static void create_online(void)
+{
+    create_inside(PRUDENCE_DOMAIN_QSBR);
+}
+
+static void a_table_that_cannot_be_made_in_a_section(void)
+{
+    const struct failure_row row = {tested->name, scenario, NULL, 1, false};
+    const unsigned kind = (unsigned)(tested - table_kinds);
+
+    if (kind != TABLE_HASH && kind != TABLE_HASH_VALUES && kind != TABLE_IDS &&
+        kind != TABLE_ROUTES_IPV4)
+        return;
+    for (unsigned i = 0; i < 4; i++) {
+        use = i % 2 ? create_online : create_in_section;
+        every_call(&row, i / 2 ? UINT32_MAX : 1);
+    }
+}
+
 static void renames_do_not_fail(void)
 {
     if (tested == &table_kinds[TABLE_HASH]) {
@@ -198,6 +270,8 @@ static void renames_do_not_fail(void)
 static const struct table_case cases[] = {
     {"one call fails", one_call_fails, 0, 0},
     {"all calls fail from then on", all_calls_fail_from_then_on, 0, TABLE_PREPARED},
+    {"a table that cannot be made in a section", a_table_that_cannot_be_made_in_a_section,
+     TABLE_DOMAIN, 0},
     {"renames do not fail", renames_do_not_fail, TABLE_OBJECTS | TABLE_DOMAIN, TABLE_SORTED},
 };
 

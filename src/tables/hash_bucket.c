@@ -17,6 +17,8 @@ uintptr_t hash_bucket_lock(uintptr_t *bucket)
             likely(compare_exchange(bucket, &link, link | HASH_LOCKED)))
             return link;
         if (link & HASH_LOCKED) {
+            if (writers_are_gone())
+                return link & ~HASH_LOCKED; /* from here on the lock is this thread's */
             contention_pause(&tries);
             link = load_acquire(bucket);
         }

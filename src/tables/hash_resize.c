@@ -31,10 +31,10 @@
 /* The exchange is seq-cst, as writers.h requires. */
 bool hash_resize_try_stepping(struct hash_table *table)
 {
-    if (load_relaxed(&table->stepping))
+    if (load_relaxed(&table->stepping) && !writers_are_gone())
         return false;
     os_busy_enter();
-    if (!__atomic_exchange_n(&table->stepping, 1u, __ATOMIC_SEQ_CST)) {
+    if (!__atomic_exchange_n(&table->stepping, 1u, __ATOMIC_SEQ_CST) || writers_are_gone()) {
         if (likely(!writers_must_wait()))
             return true;
         store_release(&table->stepping, 0u);

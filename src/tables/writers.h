@@ -8,7 +8,8 @@
  * and waits until each is free. The writer's compare-and-swap and check are seq-cst, and a full
  * fence follows fork's store, so at least one side sees the other. A writer that sees the fork has
  * changed nothing yet; the writer unlocks and waits. A child that was copied in between has the
- * lock but not the thread that holds it, so the child clears all such locks (tables/fork.c).
+ * lock but not the thread that holds it, so the child clears all such locks (tables/fork.c). A fork
+ * handler of the program that runs in the child before that takes them over (writers_are_gone).
  *
  * Writers that lock nodes of an ordered map, which has too many nodes to read, are counted in
  * the map before they lock the first. The same argument holds with the count in place of the lock:
@@ -32,6 +33,17 @@ extern HIDDEN uint32_t writers_stopped;
 static inline bool writers_must_wait(void)
 {
     return unlikely(__atomic_load_n(&writers_stopped, __ATOMIC_SEQ_CST)) && !os_lock_forking;
+}
+
+/*
+ * Returns whether this thread is the only one of a child whose locks are not cleared yet. Then a
+ * lock that it finds taken is nobody's, and what the lock protects is whole. In the parent such a
+ * lock is another writer's, which gives it up by a store that would undo this thread's, so a fork
+ * handler waits there.
+ */
+static inline bool writers_are_gone(void)
+{
+    return unlikely(os_lock_forking) && os_copy_is_unnoticed();
 }
 
 /* Waits until the fork is over. The caller holds nothing but the mark that it is inside the library

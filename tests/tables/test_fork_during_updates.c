@@ -14,10 +14,12 @@
 
 #include <limits.h>
 
+#include "heap/cold.h"
 #include "support/fork_at_step.h"
 #include "support/name_test.h"
 #include "support/threads.h"
 #include "tables/hash_resize.h"
+#include "tables/hash_values.h"
 
 #define ENTRIES    800
 #define STEPS_MOST 6000
@@ -212,7 +214,7 @@ static void tear_down(const struct fork_path *path)
     path->tear_down();
 }
 
-enum { UPDATES, RENAMES, OF_MAP };
+enum { UPDATES, RENAMES, OF_MAP, BY_HAND };
 
 #define ROW(kind, name, set_up, body, use, end, places)                                            \
     {                                                                                              \
@@ -225,6 +227,7 @@ static const struct path paths[] = {
     [UPDATES] = ROW(TABLE_HASH, "hash table", make, update, use, destroy, 3),
     [RENAMES] = ROW(TABLE_HASH, "renames", make_names, rename_both, use_names, destroy_names, 40),
     [OF_MAP] = ROW(TABLE_MAP, "map", make, update, use, destroy, 8),
+    [BY_HAND] = ROW(TABLE_HASH, "hash table resized by hand", make, resize, use, destroy, 3),
     ROW(TABLE_LOCKFREE_HASH, "hash table without locks", make, update, use, destroy, 12),
     ROW(TABLE_HASH_VALUES, "hash table of values", make, update, use, destroy, 3),
     ROW(TABLE_MAP_VALUES, "map of values", make, update, use, destroy, 3),
@@ -234,7 +237,6 @@ static const struct path paths[] = {
         6),
     ROW(TABLE_HASH, "hash table that grows", make_that_grows, update, use, destroy, 3),
     ROW(TABLE_HASH, "hash table that shrinks", make_that_shrinks, update, use, destroy, 3),
-    ROW(TABLE_HASH, "hash table resized by hand", make, resize, use, destroy, 3),
 };
 #define PATHS (sizeof paths / sizeof paths[0])
 
@@ -262,13 +264,69 @@ TEST(a_writer_that_was_about_to_begin)
         fork_of(&paths[OF_MAP], 0, inside);
 }
 
+static void use_cache(void)
+{
+    struct prudence_cache *cache = ((struct prudence_hash_values *)table)->entries.caches[0];
+
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+}
+
+static int destroys_quietly(void *unused)
+{
+    return tested->destroy(table, ignore, NULL) ? 1 : 42;
+}
+
+/* The other thread is anywhere in a call that counts an object of a cold cache (heap/cold.c). */
+TEST(a_child_destroys_a_table_whose_caches_are_cold)
+{
+    struct child_result result;
+    unsigned before = 0, steps;
+
+    tested = &table_kinds[TABLE_HASH_VALUES];
+    do {
+        cold_after = 0;
+        table = table_make(tested, NULL);
+        assert_int_equal(tested->put(table, 0, &entries[0], NULL), 0);
+        cold_after = 256;
+        steps =
+            fork_at_step(use_cache, use_cache, before, 0, destroys_quietly, NULL, NULL, &result);
+        if (!child_exited_with(&result, 42) || *result.output)
+            fail_msg("step %u: status %#x: %s", steps, (unsigned)result.status, result.output);
+        destroy();
+    } while (steps > before++);
+    assert_true(before > 50);
+}
+
 /* Fork handlers of the program, run in the middle of the fork by the forking thread. */
-static bool handlers_update;
+static bool handlers_update, children_update;
 
 static void update_in_handler(void)
 {
     if (handlers_update)
         update();
+}
+
+/* Runs in the child before the library's handler, so another thread's lock is still there. */
+static void update_in_child(void)
+{
+    struct table_stats stats;
+
+    if (!children_update)
+        return;
+    children_update = false;
+    alarm(patience(2));
+    update();
+    tested->stats(table, &stats);
+}
+
+TEST(a_child_handler_may_update_when_a_writer_was_about_to_begin)
+{
+    children_update = true;
+    for (unsigned inside = 1; inside <= 300; inside += 3) {
+        fork_of(&paths[UPDATES], 0, inside);
+        fork_of(&paths[BY_HAND], 0, inside);
+    }
+    children_update = false;
 }
 
 static void handlers_may_update_a(const struct table_kind *of)
@@ -295,8 +353,8 @@ TEST(handlers_may_update)
 
 static void start(void)
 {
-    /* registered before the library's, so it runs after that */
-    pthread_atfork(update_in_handler, NULL, NULL);
+    /* registered before the library's, so it runs after that, and in the child before that */
+    pthread_atfork(update_in_handler, NULL, update_in_child);
     fork_at_step_start();
 }
 

@@ -151,35 +151,41 @@ static void *cold_alloc(struct prudence_cache *cache, size_t size)
     object = gate_take(common, OS_ALLOC_DEFAULT);
     if (!object)
         return NULL;
-    /* The count comes first, so that live objects are never counted too low. */
-    made = add_relaxed(&cache->cold_allocations, 1);
     slab = slab_known(object);
+    /* The count comes first, so that live objects are never counted too low. A child of fork has
+     * both or neither; otherwise it could never destroy the cache. */
+    os_in_flight_begin();
+    made = add_relaxed(&cache->cold_allocations, 1);
     store_relaxed(cold_owner_of(slab, object), cache);
+    os_in_flight_end();
     if (made % COLD_ROUND == 0)
         begin_round(cache, made);
     return object;
 }
 
-/* Ends the ownership of an object, and returns the owner. Two threads that free one object at the
- * same time may both find the owner. The slab then reports the second copy, as for other caches. */
-static struct prudence_cache *cold_disown(struct slab *slab, void *object, const char *what)
+/* Ends the ownership of an object, and counts that, for fork together as in cold_alloc. Two threads
+ * that free one object at the same time may both find the owner. The slab then reports the second
+ * copy, as for other caches. */
+static void cold_disown(struct slab *slab, void *object, const char *what, bool deferred)
 {
     struct prudence_cache **place = cold_owner_of(slab, object), *owner = load_relaxed(place);
 
     if (unlikely(!owner || slab_owner_is_past(owner)))
         misuse_report_double(slab, object, false, what);
+    os_in_flight_begin();
     store_relaxed(place, slab_owner_past(owner));
-    return owner;
+    add_relaxed(deferred ? &owner->cold_deferred : &owner->cold_frees, 1);
+    os_in_flight_end();
 }
 
 static void cold_freed(struct slab *slab, void *object, const char *what)
 {
-    add_relaxed(&cold_disown(slab, object, what)->cold_frees, 1);
+    cold_disown(slab, object, what, false);
 }
 
 static void cold_deferred(struct slab *slab, void *object, const char *what)
 {
-    add_relaxed(&cold_disown(slab, object, what)->cold_deferred, 1);
+    cold_disown(slab, object, what, true);
 }
 
 const struct slab_extension cold_extension = {

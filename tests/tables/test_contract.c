@@ -124,6 +124,21 @@ static void nobody_needs_to_know_what_was_there(void)
     end();
 }
 
+static void an_object_that_was_refused_is_not_there(void)
+{
+    begin();
+    assert_int_equal(tested->add(table, 1, &entries[0], NULL), 0);
+    assert_int_equal(tested->add(table, 1, &entries[1], NULL), EEXIST);
+    if (tested->remove)
+        assert_int_equal(tested->remove(table, &entries[1]), ENOENT);
+    if (tested->replace)
+        assert_int_equal(tested->replace(table, 1, &entries[1], &entries[2]), ENOENT);
+    assert_ptr_equal(tested->get(table, 1), &entries[0]);
+    assert_int_equal(tested->count(table), 1);
+    assert_int_equal(tested->erase(table, 1, NULL), 0);
+    end();
+}
+
 /* The object that is named is replaced, and no other. */
 static void a_replacement_compares(void)
 {
@@ -498,6 +513,7 @@ static void a_storm_with_a_reader_stays_below_the_limit(void)
 static const struct table_case cases[] = {
     {"an update tells what was there", an_update_tells_what_was_there, 0, 0},
     {"nobody needs to know what was there", nobody_needs_to_know_what_was_there, 0, 0},
+    {"an object that was refused is not there", an_object_that_was_refused_is_not_there, 0, 0},
     {"a replacement compares", a_replacement_compares, 0, 0},
     {"no object takes its own place", no_object_takes_its_own_place, 0, 0},
     {"without a table or an object nothing is done", without_a_table_or_an_object_nothing_is_done,

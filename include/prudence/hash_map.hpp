@@ -149,6 +149,7 @@ class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
     {
         for (;;) {
             auto memory = elements_.reserve();
+            typename cache<element>::unique_ptr fresh; // ends after the guard; that may wait
             element *old;
             int error;
             {
@@ -157,8 +158,8 @@ class hash_map : public detail::lookups<hash_map<K, V, Hash, Equal>, K, V>
                 old = lookup(key);
                 if (!old)
                     return false;
-                auto fresh = elements_.make_in(std::move(memory), std::as_const(old->key),
-                                               std::as_const(old->value));
+                fresh = elements_.make_in(std::move(memory), std::as_const(old->key),
+                                          std::as_const(old->value));
                 change(fresh->value);
                 error = prudence_hash_replace(table_, old, fresh.get());
                 if (!error)

@@ -278,6 +278,7 @@ template <class K, class V> class map : public detail::lookups<map<K, V>, K, V>
     {
         for (;;) {
             auto memory = elements_.reserve();
+            typename cache<element>::unique_ptr fresh; // ends after the guard; that may wait
             element *old;
             int error;
             {
@@ -286,7 +287,7 @@ template <class K, class V> class map : public detail::lookups<map<K, V>, K, V>
                 old = lookup(key);
                 if (!old)
                     return false;
-                auto fresh = elements_.make_in(std::move(memory), old->key(), old->value());
+                fresh = elements_.make_in(std::move(memory), old->key(), old->value());
                 change(fresh->value_);
                 error = prudence_map_replace(map_, to(old), to(fresh.get()));
                 if (!error)

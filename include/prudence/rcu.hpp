@@ -474,6 +474,7 @@ namespace detail
 template <class Pointer, class Make, class Change>
 bool copy_update_once(Pointer &ptr, bool &done, Make &&make, Change &change)
 {
+    typename Pointer::unique_ptr next; // ends after the guard; that may wait
     guard inside;
     auto *old = ptr.load(inside);
 
@@ -481,9 +482,10 @@ bool copy_update_once(Pointer &ptr, bool &done, Make &&make, Change &change)
     if (!old)
         return false;
     auto copy = make(*old);
+    auto &changed = *copy;
 
-    change(*copy);
-    typename Pointer::unique_ptr next(std::move(copy));
+    next = std::move(copy);
+    change(changed);
     done = ptr.publish_if(old, next);
     return done;
 }

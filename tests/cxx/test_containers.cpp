@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -212,6 +213,43 @@ TYPED_TEST(keyed, an_update_starts_over_when_another_writer_is_faster)
     EXPECT_EQ(calls, 2);
     EXPECT_TRUE(map.get(this->key(1))->is(11));
     EXPECT_FALSE(map.update(this->key(1), [&](value &) { map.erase(this->key(1)); }));
+}
+
+// Makes a value that counts in *inside if it ends inside a region, where its destructor could not
+// wait for readers.
+std::shared_ptr<int> ends_outside(int *inside)
+{
+    return {new int, [=](const int *number) {
+                *inside += prudence_is_reading();
+                delete number;
+            }};
+}
+
+template <class Map> void drop_copies_outside()
+{
+    Map map("map");
+    int calls = 0, inside = 0;
+
+    map.emplace(1);
+    EXPECT_TRUE(map.update(1, [&](std::shared_ptr<int> &copy) {
+        copy = ends_outside(&inside);
+        if (calls++ == 0)
+            map.insert_or_assign(1, nullptr);
+    }));
+    EXPECT_EQ(calls, 2);
+    EXPECT_THROW(map.update(1,
+                            [&](std::shared_ptr<int> &copy) {
+                                copy = ends_outside(&inside);
+                                throw 1;
+                            }),
+                 int);
+    EXPECT_EQ(inside, 0);
+}
+
+TEST(updates, copies_that_are_not_published_end_after_the_region)
+{
+    drop_copies_outside<prudence::hash_map<int, std::shared_ptr<int>>>();
+    drop_copies_outside<prudence::map<int, std::shared_ptr<int>>>();
 }
 
 TYPED_TEST(keyed, writers_lose_no_update_and_readers_see_whole_values)

@@ -358,6 +358,28 @@ TEST_F(rcu, an_update_starts_over_when_another_publishes_meanwhile)
     EXPECT_EQ(one.load(inside)->first, 11);
 }
 
+// A destructor that waits for readers would fail inside the region.
+TEST_F(rcu, a_copy_that_is_not_published_ends_after_the_region)
+{
+    prudence::rcu_ptr<std::shared_ptr<int>> one(std::make_unique<std::shared_ptr<int>>());
+    int calls = 0, inside = 0;
+    auto change = [&](std::shared_ptr<int> &copy) {
+        copy = {new int, [&](const int *number) {
+                    inside += prudence_is_reading();
+                    delete number;
+                }};
+        if (++calls == 1)
+            one.publish(std::make_unique<std::shared_ptr<int>>());
+        if (calls == 3)
+            throw 1;
+    };
+
+    EXPECT_TRUE(prudence::copy_update(one, change));
+    EXPECT_EQ(calls, 2);
+    EXPECT_THROW(prudence::copy_update(one, change), int);
+    EXPECT_EQ(inside, 0);
+}
+
 TEST_F(rcu, an_update_of_nothing_and_one_that_throws_change_nothing)
 {
     prudence::rcu_ptr<config> empty, one(std::make_unique<config>(config{1, 1}));

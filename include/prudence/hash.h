@@ -176,8 +176,9 @@ PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
  * Waits for the grace period of arrays that were replaced. Returns 0, or an error number with the
  * table as usable as before: EBUSY while the table has objects and there is no `dispose`, or in a
  * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the
- * domain fails (inside a section); EINVAL for NULL. `dispose` must not use the table. The order at
- * the end of a program: tables first, then the caches of their objects, then the domain.
+ * domain fails (inside a section), and online in any qsbr domain; EINVAL for NULL. `dispose` must
+ * not use the table. The order at the end of a program: tables first, then the caches of their
+ * objects, then the domain.
  */
 PRUDENCE_API int prudence_hash_destroy(struct prudence_hash *table,
                                        void (*dispose)(struct prudence_hash_node *object,

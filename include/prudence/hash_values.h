@@ -79,8 +79,8 @@ prudence_hash_values_create(const char *name, const struct prudence_hash_values_
  * no order. If `dispose` is NULL the table must be empty. Waits for the grace period of deferred
  * memory. Returns 0, or an error number with the table as usable as before: EBUSY while the table
  * has values and there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report,
- * where prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL.
- * `dispose` must not use the table.
+ * where prudence_domain_synchronize of the domain fails (inside a section), and online in any qsbr
+ * domain; EINVAL for NULL. `dispose` must not use the table.
  */
 PRUDENCE_API int prudence_hash_values_destroy(struct prudence_hash_values *table,
                                               void (*dispose)(void *value, void *argument),

@@ -73,8 +73,8 @@ prudence_id_table_create(const char *name, const struct prudence_id_table_attr *
  * table must be empty. Waits for the grace period of arrays that were replaced. Returns 0, or an
  * error number with the table as usable as before: EBUSY while the table has objects and there is
  * no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where
- * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL. `dispose`
- * must not use the table.
+ * prudence_domain_synchronize of the domain fails (inside a section), and online in any qsbr
+ * domain; EINVAL for NULL. `dispose` must not use the table.
  * Destroy the table before the caches of its objects, and those before the domain.
  */
 PRUDENCE_API int prudence_id_table_destroy(struct prudence_id_table *table,

@@ -61,7 +61,7 @@ PRUDENCE_API void *prudence_log_reserve(struct prudence_log *log, size_t size);
  * entries, bytes) with them, unless there are none. `entries` is valid until `write` returns.
  * Returns 0, or an error number with nothing done: EBUSY if another flush is under way, or in a
  * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the log's
- * domain fails (inside a section); EINVAL for NULL.
+ * domain fails (inside a section), and online in any qsbr domain; EINVAL for NULL.
  */
 PRUDENCE_API int prudence_log_flush(struct prudence_log *log,
                                     void (*write)(void *context, const void *entries, size_t bytes),

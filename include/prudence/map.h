@@ -117,7 +117,8 @@ PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
  * empty. Waits for the grace period of nodes that were replaced. Returns 0, or an error number with
  * the map as usable as before: EBUSY while the map has objects and there is no `dispose`, or in a
  * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the
- * domain fails (inside a section); EINVAL for NULL. `dispose` must not use the map.
+ * domain fails (inside a section), and online in any qsbr domain; EINVAL for NULL. `dispose` must
+ * not use the map.
  * Destroy the map before the caches of its objects, and those before the domain.
  */
 PRUDENCE_API int prudence_map_destroy(struct prudence_map *map,

@@ -319,12 +319,12 @@ PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
  * other caches or for callbacks. Ends even if others go on deferring. Returns 0, or an error
  * number: EINVAL for NULL; EDEADLK, with a report that names the place and the thread, if the call
  * would wait for itself. Without a destructor these are the sections in which
- * prudence_domain_synchronize of the cache's domain fails. With one they are any read-side critical
- * section, and any destructor. With both kinds, a hazard pointer of the thread that names a
- * deferred object of the cache; other names block no thread. A movable hazard pointer may be
- * another thread's, so for that the call waits, and reports it after the option stall_timeout.
- * EBUSY in a handler of pthread_atfork that runs between the library's own, because the threads
- * that this waits for may wait for the end of the fork.
+ * prudence_domain_synchronize of the cache's domain fails, and being online in any qsbr domain.
+ * With one they are any read-side critical section, and any destructor. With both kinds, a hazard
+ * pointer of the thread that names a deferred object of the cache; other names block no thread. A
+ * movable hazard pointer may be another thread's, so for that the call waits, and reports it after
+ * the option stall_timeout. EBUSY in a handler of pthread_atfork that runs between the library's
+ * own, because the threads that this waits for may wait for the end of the fork.
  */
 PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
 

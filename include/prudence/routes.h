@@ -438,8 +438,8 @@ prudence_routes_create(const char *name, const struct prudence_routes_attr *attr
  * Destroys a table that no thread uses any more, with all prefixes; the targets of values, which
  * many prefixes may share, stay. Waits for the grace period of replaced nodes. Returns 0, or an
  * error number with the table as usable as before: EBUSY in a handler of pthread_atfork; EDEADLK,
- * with a report, where prudence_domain_synchronize of the domain fails (inside a section); EINVAL
- * for NULL. Cost: visits all nodes.
+ * with a report, where prudence_domain_synchronize of the domain fails (inside a section), and
+ * online in any qsbr domain; EINVAL for NULL. Cost: visits all nodes.
  */
 PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
 

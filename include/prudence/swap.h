@@ -83,11 +83,11 @@ PRUDENCE_INLINE void *prudence_swap_exchange(struct prudence_swap *handle, void 
  *
  * Returns an error number, with *old NULL and the handle unchanged: EAGAIN if the handle is empty,
  * because another thread is in a transfer; EDEADLK, with a report, where
- * prudence_domain_synchronize of the domain fails (inside a section); EBUSY in a handler of
- * pthread_atfork; EINVAL, with a report, if the object is `fresh`. EINVAL also for NULL
- * arguments (then *old is not written). If another thread has put
- * an object in during the transfer, by prudence_swap_exchange, that one stays. Then this returns
- * EAGAIN or the number that `transfer` returned, and *old is the old object.
+ * prudence_domain_synchronize of the domain fails (inside a section), and online in any qsbr
+ * domain; EBUSY in a handler of pthread_atfork; EINVAL, with a report, if the object is `fresh`.
+ * EINVAL also for NULL arguments (then *old is not written). If another thread has put an object in
+ * during the transfer, by prudence_swap_exchange, that one stays. Then this returns EAGAIN or the
+ * number that `transfer` returned, and *old is the old object.
  */
 PRUDENCE_API int prudence_swap_transfer(struct prudence_swap *handle, void *fresh, void **old,
                                         int (*transfer)(void *old, void *fresh, void *context),

@@ -245,19 +245,29 @@ int prudence_lockfree_hash_add_duplicate(struct prudence_lockfree_hash *table, u
     return 0;
 }
 
+/* Notes that a node which the table has refused is not in the table. No other thread has the node,
+ * which may hold the link that it was to get. */
+static void note_refused(struct prudence_hash_node *node)
+{
+    store_relaxed(&node->next, REMOVED);
+}
+
 /* Puts `fresh` after `old` and removes `old`, in one operation. Returns false if another thread
  * removed `old`. */
 static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *fresh)
 {
     uintptr_t next = load_acquire(&old->next);
 
+    if (next & REMOVED)
+        return false;
     do {
-        if (next & REMOVED)
-            return false;
         fresh->hash = old->hash;
         store_relaxed(&fresh->next, next);
-    } while (!swap_link(&old->next, &next, link_to(fresh) | REMOVED));
-    return true;
+        if (swap_link(&old->next, &next, link_to(fresh) | REMOVED))
+            return true;
+    } while (!(next & REMOVED));
+    note_refused(fresh);
+    return false;
 }
 
 /*

@@ -29,9 +29,9 @@
  * handler that interrupted the library in the fork handler forks, a part may be half done; so the
  * child forgets other threads only at the end of the outer fork.
  *
- * os/posix/copy.c notices a child that was made without the handlers (_Fork, clone), which is mended
- * as after a fork that took nothing, and one in which a handler of the program uses the library
- * before ours has run.
+ * os/posix/copy.c notices a child that was made without the handlers (_Fork, clone), which is
+ * mended as after a fork that took nothing, and one in which a handler of the program uses the
+ * library before ours has run.
  */
 #include <pthread.h>
 
@@ -250,14 +250,18 @@ static void parent(void)
         fork_ends();
 }
 
-/* Mends a child before its outermost fork ends, if the fork has taken nothing, or has taken all
- * locks and this thread holds nothing else: then it is outside of the library. */
+/* Returns whether a child may be mended before its outermost fork ends: if the fork has taken
+ * nothing, or has taken all locks and this thread holds nothing else, and so is outside of the
+ * library. */
+static bool may_mend_early(void)
+{
+    return interrupted || (os_lock_forking && os_busy == os_busy_of_fork);
+}
+
 static void mend_early(void)
 {
-    if (interrupted || (os_lock_forking && os_busy == os_busy_of_fork)) {
-        mend(!interrupted);
-        made = MENDED;
-    }
+    mend(!interrupted);
+    made = MENDED;
 }
 
 /* A process in which mend_early() has run is not new here, when the fork in which it was nested
@@ -268,7 +272,7 @@ static void child(void)
         made = BY_FORK;
     if (--forks_under_way == 0)
         fork_ends();
-    else if (made == BY_FORK)
+    else if (made == BY_FORK && may_mend_early())
         mend_early();
 }
 
@@ -280,8 +284,7 @@ static void notice_copy(void)
     if (!forks_under_way) {
         if (posix_copy_report())
             mend(false);
-    } else if (posix_copy_known()) {
-        made = BY_FORK;
+    } else if (may_mend_early() && posix_copy_known()) {
         mend_early();
     }
 }

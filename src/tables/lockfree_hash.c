@@ -298,13 +298,6 @@ lockfree_hash_add_or_find(struct prudence_lockfree_hash *table, uint64_t hash,
     }
 }
 
-/* Notes that a node which the table has refused is not in the table. No other thread has the node,
- * which may hold the link that it was to get. */
-static void note_refused(struct prudence_hash_node *node)
-{
-    store_relaxed(&node->next, REMOVED);
-}
-
 /* Stores what an update found under a key, if the caller wants to know. */
 static void lockfree_tell(struct prudence_hash_node **found, struct prudence_hash_node *node)
 {
@@ -360,10 +353,8 @@ int prudence_lockfree_hash_replace(struct prudence_lockfree_hash *table,
     if (unlikely(old == fresh))
         return refuse_own_successor("prudence_lockfree_hash_replace");
     CHECK_FRESH(table, fresh);
-    if (!replace(old, fresh)) {
-        note_refused(fresh);
+    if (!replace(old, fresh))
         return ENOENT;
-    }
     unlink_removed(table, old);
     return 0;
 }

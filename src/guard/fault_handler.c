@@ -237,9 +237,10 @@ static void step_in_front(void (*look)(const struct fault *fault))
  * What a thread that comes meanwhile would find, the next call finds. */
 void fault_handler_watch(void (*look)(const struct fault *fault))
 {
-    if ((found_count && os_calls_are_few()) || exchange_acquire(&watching, true))
+    if (exchange_acquire(&watching, true))
         return;
-    step_in_front(look);
+    if (!found_count || !os_calls_are_few())
+        step_in_front(look);
     store_release(&watching, false);
 }
 

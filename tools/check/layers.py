@@ -60,7 +60,7 @@ HOOKS = {
     "yield": "os/posix/slice.c: the same",
     "current_work": "os/posix/idle.c: the work done in idle time",
     "fault_look_at": "guard/fault_handler.c: whose memory was touched",
-    "mend_of_copy": "os/posix/copy.c: a child that no fork handler has prepared",
+    "when_noticed": "os/posix/copy.c: a child that no fork handler has prepared",
     "injected_current": "tests have their own CPUs",
     "injected_idle": "tests have their own idle time",
     "os_memory_fails": "tests refuse memory",

@@ -51,7 +51,7 @@ static uint64_t chosen[ACTIONS]; /* chosen signal of each action; atomic */
 static __thread struct {
     uintptr_t frame, context; /* of the first entry; 0: none */
     unsigned depth;           /* further entries */
-} serving;
+} signal_passed;
 
 /* Notes the handler as the newest, unless it is that already. Stores the new function before
  * clearing the other one. */
@@ -83,9 +83,9 @@ static void signal_pass_on(uint64_t choice, siginfo_t *info, void *context)
     posix_signal_handler *informed;
     void (*plain)(int number);
 
-    if (serving.depth >= count)
+    if (signal_passed.depth >= count)
         return;
-    found = &signals[choice].found[count - 1 - serving.depth];
+    found = &signals[choice].found[count - 1 - signal_passed.depth];
     informed = load_acquire(&found->informed);
     plain = load_acquire(&found->plain);
     if (!informed && !plain) /* `informed` was just stored, or there is no handler */
@@ -103,33 +103,33 @@ static void signal_pass_on(uint64_t choice, siginfo_t *info, void *context)
  * the frame. */
 static void signal_enter(uintptr_t frame, uintptr_t context)
 {
-    if (frame < serving.frame && !(frame < context && context < serving.context)) {
-        serving.depth++;
+    if (frame < signal_passed.frame && !(frame < context && context < signal_passed.context)) {
+        signal_passed.depth++;
         return;
     }
-    serving.context = context;
+    signal_passed.context = context;
     compiler_barrier();
-    serving.frame = frame;
-    serving.depth = 0;
+    signal_passed.frame = frame;
+    signal_passed.depth = 0;
 }
 
 static void signal_arrives(int number, siginfo_t *info, void *context)
 {
-    __typeof(serving) outer = serving;
+    __typeof(signal_passed) outer = signal_passed;
     int saved_errno = errno;
 
     signal_enter((uintptr_t)__builtin_frame_address(0), (uintptr_t)context);
     for (unsigned i = 1; i < SIGNAL_CHOICES; i++) {
         if (signals[i].number != number)
             continue;
-        for (unsigned action = 0; !serving.depth && action < ACTIONS; action++)
+        for (unsigned action = 0; !signal_passed.depth && action < ACTIONS; action++)
             if (load_relaxed(&chosen[action]) == i)
                 actions[action](i);
         signal_pass_on(i, info, context);
     }
-    serving.frame = outer.frame;
+    signal_passed.frame = outer.frame;
     compiler_barrier();
-    serving = outer;
+    signal_passed = outer;
     errno = saved_errno;
 }
 

@@ -117,7 +117,7 @@ CASE_THEN("held-shared-and-claimed", held_shared_and_claimed, one_at_a_time, 1, 
     explore_thread_on(2, shares, NULL);
 }
 
-CASE_THEN("held-shared-and-held-by-another", held_shared_and_held_by_another, one_at_a_time, 3, 4)
+CASE_THEN("held-shared-and-held-by-another", held_shared_and_held_by_another, one_at_a_time, 2, 3)
 {
     start();
     explore_thread_on(0, steps_in, NULL);

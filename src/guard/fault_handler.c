@@ -25,6 +25,7 @@
 
 #include "guard/fault_handler.h"
 #include "os/os.h"
+#include "posix.h"
 
 #define FOUND_MAX 9 /* handlers that we stepped in front of: the first, and a ring of the last */
 #define RING      (FOUND_MAX - 1)
@@ -219,7 +220,7 @@ static unsigned handler_place(const struct sigaction *action)
 
 static void step_in_front(void (*look)(const struct fault *fault))
 {
-    struct sigaction present, ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction present;
     unsigned place;
 
     if (sigaction(SIGSEGV, NULL, &present) != 0 || fault_is_ours(&present))
@@ -227,14 +228,11 @@ static void step_in_front(void (*look)(const struct fault *fault))
     place = handler_place(&present);
     found[place] = present;
     fault_look_at = look;
-    ours.sa_sigaction = entries[place];
-    ours.sa_mask = present.sa_mask;
-    ours.sa_flags |= present.sa_flags & (SA_NODEFER | SA_RESTART);
-    sigaction(SIGSEGV, &ours, NULL);
+    posix_signal_stand_before(SIGSEGV, entries[place], SA_ONSTACK, &present);
 }
 
 /* No lock: the program may have replaced sigaction by a function that takes locks and allocates.
- * What a thread that comes meanwhile would find, the next call finds. */
+ * A thread that comes in that time leaves its handler to the next call. */
 void fault_handler_watch(void (*look)(const struct fault *fault))
 {
     if (exchange_acquire(&watching, true))

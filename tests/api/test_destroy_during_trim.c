@@ -2,7 +2,7 @@
 /*
  * EBUSY means live objects only. A prudence_trim() of another thread that has taken free objects of
  * the cache off a CPU, and not yet put them into their slabs, does not cause it. Destruction waits
- * for such a thread, which meanwhile calls no function of the program.
+ * for such a thread, which calls no function of the program in that time.
  */
 #define _GNU_SOURCE
 

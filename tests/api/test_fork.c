@@ -314,12 +314,9 @@ static void *reads(void *cookie)
     prudence_read_lock();
     prudence_read_unlock();
     *(prudence_gp_t *)cookie = prudence_gp_start_poll();
-    slots_reap(gp_default_domain(), false,
-               READERS_ALL); /* takes back slots of threads that are gone */
-    for (unsigned i = 0; i < 100; i++)
-        if (prudence_gp_poll_state(*(prudence_gp_t *)cookie))
-            return cookie;
-    return NULL;
+    /* Takes back slots of threads that are gone. */
+    slots_reap(gp_default_domain(), false, READERS_ALL);
+    return poll_often(cookie);
 }
 
 /* The thread that comes first is not the one that has sections of before. */

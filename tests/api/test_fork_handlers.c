@@ -322,15 +322,6 @@ TEST(handlers_may_fork)
     assert_child(fork_in_a_handler, NULL);
 }
 
-static void *poll_often(void *cookie)
-{
-    bool is_over = false;
-
-    for (unsigned i = 0; i < 100; i++)
-        is_over |= prudence_gp_poll_state(*(prudence_gp_t *)cookie);
-    return is_over ? cookie : NULL;
-}
-
 /* Returns whether this thread holds up a grace period that another thread of this process drives,
  * and nothing else does. */
 static bool sections_count(void)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <prudence/poll.h>
 #include <prudence/rcu.h>
 
 struct held_reader {
@@ -54,6 +55,16 @@ static inline void held_reader_end(struct held_reader *reader)
 {
     sem_post(&reader->leave);
     pthread_join(reader->thread, NULL);
+}
+
+/* For in_thread(). Returns the cookie if that is over after some polls, else NULL. */
+static inline void *poll_often(void *cookie)
+{
+    bool is_over = false;
+
+    for (unsigned i = 0; i < 100; i++)
+        is_over |= prudence_gp_poll_state(*(prudence_gp_t *)cookie);
+    return is_over ? cookie : NULL;
 }
 
 static inline void pause_ms(unsigned milliseconds)

@@ -170,7 +170,7 @@ static void *chunk_make(unsigned shift)
     struct chunk *chunk = blocks ? nested_claim() : NULL;
 
     if (blocks && !chunk)
-        nested_unmap(blocks, bytes); /* others have made all chunks meanwhile */
+        nested_unmap(blocks, bytes); /* others have made all chunks since */
     if (!chunk)
         return NULL;
     chunk->blocks = blocks;

@@ -207,7 +207,7 @@ static __thread enum { BEFORE_FORK, BY_FORK, MENDED } made;
 static void fork_prepare_parts(void)
 {
     if (forks_under_way == 0)
-        os_copy_check();
+        os_copy_check(); /* not of this fork */
     if (forks_under_way++)
         return;
     interrupted = os_busy > 0 || fork_registrations > 0;

@@ -139,7 +139,7 @@ static bool decay_cache_here(struct prudence_cache *cache, unsigned *moves)
 }
 
 /* Does part of the turn of the cache, which is held afterwards, too, unless *held is NULL: then it
- * was destroyed meanwhile, and the turn is over. Returns false if there is more. */
+ * was destroyed, and the turn is over. Returns false if there is more. */
 static bool decay_cache(struct prudence_cache **held, unsigned *moves)
 {
     struct prudence_cache *cache = *held;

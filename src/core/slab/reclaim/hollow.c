@@ -220,7 +220,7 @@ static bool purge_cache(struct hollow *hollow, size_t *bytes)
 }
 
 /* Purges the hollow pages of all caches, and returns their bytes. Begins anew when a cache was
- * destroyed meanwhile; slabs whose pages went are not read again. The caller holds nothing. */
+ * destroyed during a call; slabs whose pages went are not read again. The caller holds nothing. */
 size_t hollow_purge(void)
 {
     struct hollow hollow UNINITIALIZED;
@@ -320,7 +320,7 @@ static bool decay_node(struct prudence_cache **held, struct slab_node *node,
 }
 
 /* Does a visit of a round of decay to the cache, which the caller holds, afterwards, too, unless
- * *held is NULL: then it was destroyed meanwhile. Returns true if the round is over there. Does
+ * *held is NULL: then it was destroyed. Returns true if the round is over there. Does
  * nothing for a thread that holds a lock of a layer above, or is in a call of a function that
  * replaces madvise(). */
 bool hollow_decay(struct prudence_cache **held, struct hollow_place *place)

@@ -9,9 +9,9 @@
  * they know of (posix_copy_known).
  *
  * Threads read the page when they have time: before they wait, register, or take another thread
- * for dead (os_copy_check). Only the copy's first thread repairs, because no other knows which slots
- * and locks are the first one's. Threads that were made before that take none for dead, because
- * the first thread's slots still have the id of the original.
+ * for dead (os_copy_check). Only the copy's first thread repairs, because no other knows which
+ * slots and locks are the first one's. Threads that were made before that take none for dead,
+ * because the first thread's slots still have the id of the original.
  */
 #define _GNU_SOURCE /* gettid */
 #include <unistd.h>

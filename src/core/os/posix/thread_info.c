@@ -116,11 +116,12 @@ bool posix_thread_is_zombie(int thread)
 
 bool os_thread_exists(int thread)
 {
-    int saved_errno = errno, process = getpid();
+    int saved_errno = errno, process;
     bool exists;
 
     if (load_relaxed(&os_calls) == OS_CALLS_FEW)
         return true;
+    process = getpid();
     exists = syscall(SYS_tgkill, process, thread, 0) == 0 || errno != ESRCH;
     errno = saved_errno;
     return exists && !(thread == process && posix_thread_is_zombie(thread));

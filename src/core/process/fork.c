@@ -192,6 +192,9 @@ static void fork_parts_gather(void)
 
 static __thread bool interrupted;
 
+/* The outermost fork releases its locks, or mends the child. */
+static __thread bool ending;
+
 /* Whether this process was made before the outermost fork of this thread, or by that fork or one
  * nested in it, and is mended. Mended once, because a fork handler may make threads that read. */
 static __thread enum { BEFORE_FORK, BY_FORK, MENDED } made;
@@ -227,27 +230,49 @@ static void mend(bool whole)
     CALL_EACH(child, (whole));
 }
 
-/* Ends the outermost fork of this thread. */
+/* Once more for the child of a signal handler that has forked in that time. */
+static void mend_if_new(bool whole)
+{
+    while (made == BY_FORK) {
+        made = MENDED;
+        compiler_barrier(); /* before the handler's child changes it */
+        mend(whole);
+    }
+}
+
+/* Ends the outermost fork of this thread. Until the locks are released, the fork of a signal handler
+ * is nested in it, and takes nothing. If that was in the midst of the release, its child is mended
+ * like one whose parent was interrupted in the library. */
 static void fork_ends(void)
 {
-    const bool is_new = made != BEFORE_FORK;
+    const bool whole = !interrupted; /* the fork of a handler may change that at the end */
+    bool is_new;
 
-    if (made == BY_FORK)
-        mend(!interrupted);
+    ending = true;
+    compiler_barrier();
+    mend_if_new(whole);
+    if (whole)
+        fork_release_parts();
+    ending = false;
+    forks_under_way = 0;
+    compiler_barrier();
+    mend_if_new(false);
+    is_new = made != BEFORE_FORK;
     made = BEFORE_FORK;
-    if (interrupted)
+    if (!whole)
         return;
-    fork_release_parts();
     if (is_new)
         CALL_EACH(revive, ());
     else
         CALL_EACH(resume, ());
 }
 
-static void parent(void)
+static void fork_returns(void)
 {
-    if (--forks_under_way == 0)
+    if (forks_under_way == 1)
         fork_ends();
+    else
+        forks_under_way--;
 }
 
 /* Returns whether a child may be mended before its outermost fork ends: if the fork has taken
@@ -255,7 +280,7 @@ static void parent(void)
  * library. */
 static bool may_mend_early(void)
 {
-    return interrupted || (os_lock_forking && os_busy == os_busy_of_fork);
+    return !ending && (interrupted || (os_lock_forking && os_busy == os_busy_of_fork));
 }
 
 static void mend_early(void)
@@ -270,9 +295,8 @@ static void child(void)
 {
     if (posix_copy_known())
         made = BY_FORK;
-    if (--forks_under_way == 0)
-        fork_ends();
-    else if (made == BY_FORK && may_mend_early())
+    fork_returns();
+    if (made == BY_FORK && may_mend_early())
         mend_early();
 }
 
@@ -295,7 +319,7 @@ void fork_start(void)
 
     fork_parts_gather();
     posix_copy_start(notice_copy);
-    error = pthread_atfork(fork_prepare_parts, parent, child);
+    error = pthread_atfork(fork_prepare_parts, fork_returns, child);
     if (error)
         os_report(
             "fork handlers cannot be registered (error %d): each child counts as made by _Fork",

@@ -203,6 +203,31 @@ TEST(free_keeps_errno_when_a_number_is_not_given)
     destroy_empty(cache);
 }
 
+static void *sets_the_option_again(void *unused)
+{
+    refuses = true;
+    if (prudence_option_set("rseq", "0"))
+        abort();
+    return unused;
+}
+
+/* The other holder does not know, so its lines are not for others to take. */
+TEST_FIRST(a_hold_outlasts_a_filter_of_membarriers)
+{
+    bool claimed;
+
+    prepare();
+    hold();
+    destroy_empty(cache);
+    elsewhere(sets_the_option_again, NULL);
+    cache = fixed_cache(64, 16, manual_domain());
+    assert_non_null(os_percpu_step_in(cache->percpu));
+    elsewhere(claims, &claimed);
+    assert_false(claimed);
+    os_percpu_step_out();
+    destroy_empty(cache);
+}
+
 TEST(records_of_ended_threads_are_used_again)
 {
     struct os_pages_stats before, after;

@@ -199,9 +199,13 @@ static void leave_for_others_to_find(void)
         thread_memory_list(&table->memory);
 }
 
+/* A lasting section protects for ever. */
 static void give_slot_back(struct reader_slot *slot, void *unused)
 {
-    (void)unused;
+    if (slot->lasting && load_relaxed(&slot->reader.word)) {
+        slot_is_unwatched(slot, unused);
+        return;
+    }
     slot_release((struct prudence_domain *)(uintptr_t)load_relaxed(&slot->reader.domain), slot,
                  os_thread_id());
 }

@@ -75,8 +75,9 @@ COLD void bias_start(bool may)
 {
     static struct os_percpu_number *made;
 
-    may = may && bias_register();
-    if (may && !made)
+    /* Once made they stay, because threads hold some, also if membarrier is refused by now. Then
+     * nobody takes a number away. */
+    if (may && !made && bias_register())
         made = numbers_make();
     numbers = may ? made : NULL;
     os_percpu_bias = NULL;

@@ -362,6 +362,12 @@ class Profile(Tools):
             with open(self.hostile(**instead), "rb") as file:
                 profile_file.read(file)
 
+    def test_as_many_calling_places_as_the_library_keeps(self):
+        """A trace of one frame takes three words of its depot."""
+        header = (ROOT / "src/guard/stack_depot.h").read_text()
+        factor, shift = map(int, re.search(r"#define DEPOT_BYTES +\(\(size_t\)(\d+) << (\d+)\)", header).groups())
+        self.assertGreaterEqual(bounds.SITES, (factor << shift) // 24)
+
     def test_programs_that_lie_have_no_names(self):
         """Each place and size in a program's file, one after the other, is larger than the file is."""
         program, broken = self.program.read_bytes(), self.folder / "broken"

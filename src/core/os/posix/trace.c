@@ -2,10 +2,10 @@
 /*
  * Traces of calls. Remembered rules capture them (unwind.c). If those do not lead to the end,
  * the compiler's unwinder does, which reads tables, because frame pointers are not guaranteed. With
- * glibc that is backtrace(); musl has none. The first use of backtrace() loads libgcc_s and
- * allocates, so os_trace_prime() makes that use where it does no harm; until then there are no
- * traces. A thread that is already capturing captures nothing, so an
- * allocation inside a capture returns.
+ * glibc that is backtrace(); musl has none. The first use of backtrace() loads libgcc_s, for which
+ * it waits for the loader's lock, and allocates. So os_trace_prime() makes that use where it does
+ * no harm, or by a thread of its own (os_obeying); until then there are no traces. A thread that is
+ * already capturing captures nothing, so an allocation inside a capture returns.
  *
  * In a static program the compiler's constructor informs the unwinder where the program's tables
  * are, and the compiler's destructor makes it forget them and frees memory under the unwinder's own
@@ -31,9 +31,11 @@
 #include "posix.h"
 #include "unwind.h"
 
-#define FRAMES_OURS 8 /* most leading frames of a trace that are ours */
+#define FRAMES_OURS 8                   /* most leading frames of a trace that are ours */
+#define PRIME_STACK ((size_t)256 << 10) /* bytes; of the thread that primes */
 
 static uint32_t primed, ended;
+static uint32_t priming; /* a thread of its own was started for that */
 static bool is_static; /* the program has no dynamic section; written before `primed` */
 static struct code_range our_code;
 static char program_path[OS_TRACE_LINE]; /* empty if unknown or longer; written before `primed` */
@@ -133,17 +135,35 @@ static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored
     return 0;
 }
 
-void os_trace_prime(void)
+static void prime(void *unused)
 {
     void *frame;
 
-    if (load_acquire(&primed) || load_relaxed(&ended) || capturing)
-        return;
+    (void)unused;
     capturing = true;
     frames_by_tables(&frame, 1);
     dl_iterate_phdr(find_our_code, NULL);
     capturing = false;
     store_release(&primed, 1u);
+}
+
+void os_trace_prime(void)
+{
+    uint32_t no = 0;
+
+    if (load_acquire(&primed) || load_relaxed(&ended) || capturing)
+        return;
+    if (!os_obeying)
+        prime(NULL);
+    else if (compare_exchange(&priming, &no, 1u) &&
+             !os_thread_start("prudence-trace", -1, PRIME_STACK, prime, NULL))
+        store_relaxed(&priming, 0u);
+}
+
+/* The thread does not exist in the child. */
+void posix_trace_fork_child(void)
+{
+    store_relaxed(&priming, 0u);
 }
 
 COLD void posix_trace_end(void)

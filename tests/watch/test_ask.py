@@ -155,14 +155,26 @@ class Ask(Case):
             watched.ask("keep 3000")  # in the child
         self.assertEqual(self.said.read_text(), "")
 
-    def test_the_loader_is_not_waited_for(self):
-        """The thread that obeys may hold what a constructor of a library waits for, which is being loaded. Traces come later, when it is loaded."""
-        source, library, profile = self.folder / "loaded.c", self.folder / "loaded.so", self.folder / "later"
+    def loading(self, **more):
+        """A process that loads a library, whose constructor waits for the thread that obeys."""
+        source, library = self.folder / "loaded.c", self.folder / "loaded.so"
         source.write_text("void loads_construct(void);\n__attribute__((constructor)) static void begin(void) { loads_construct(); }\n")
         subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
         subprocess.run(["cc", f"-I{ROOT}/include", ROOT / "tests/watch/loads.c", "-o", self.folder / "loads", self.folder / "libprudence.so.0", "-rdynamic",
                         f"-Wl,-rpath,{self.folder}", "-pthread", "-ldl"], check=True)
-        watched = self.started("loads", arguments=[library])
+        return self.started("loads", arguments=[library], **more)
+
+    def test_a_report_does_not_wait_for_the_loader(self):
+        watched = self.loading(options="background=0,stall_trace=1")
+        with deadline(watched):
+            self.assertEqual(watched.ask("dump"), "done")
+        said = self.said.read_text()
+        self.assertRegex(said, rf"#\d+ 0x[0-9a-f]+ in pause\+0x[0-9a-f]+ \(\S+/libc\.so\.6\+0x[0-9a-f]+\)\n")
+        self.assertRegex(said, rf"#\d+ 0x[0-9a-f]+ \({self.folder}/loads\+0x[0-9a-f]+\)\n")
+
+    def test_the_loader_is_not_waited_for(self):
+        """The thread that obeys may hold what a constructor of a library waits for, which is being loaded. Traces come later, when it is loaded."""
+        watched, profile = self.loading(), self.folder / "later"
         for option, value in (("profile", "1K"), ("stall_trace", "1")):
             self.assertIn(LATER, self.inspect(watched, "set", option, value, "--wait", "20ms"))
         with deadline(watched):

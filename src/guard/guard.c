@@ -4,7 +4,8 @@
  * object lies at the page's end or beginning, in turns, so that an overflow or an underflow faults.
  * When the object is freed, or safe if deferred, the page becomes inaccessible and rests until all
  * pages freed before have been used again, so a use after free faults too. A pattern fills the rest
- * of the page, and is checked when the page goes.
+ * of the page, and is checked when the page goes. Advice that the program gave about the page and
+ * that lasts (pages/advice.c) is undone then.
  *
  * For the slab layer, a guarded object is a slab of one object of the same cache
  * (slab_large_make_lone), which is not reused but goes at once. So deferral, statistics and misuse
@@ -28,6 +29,7 @@
 #include "guard/faults.h"
 #include "guard/guard.h"
 #include "guard/stack_depot.h"
+#include "pages/pages.h"
 #include "slab/all_caches.h"
 #include "slab/large.h"
 #include "slab/node.h"
@@ -167,16 +169,22 @@ static struct guard_slot *guard_slot_of(struct page_job *job)
     return (struct guard_slot *)((char *)job - offsetof(struct guard_slot, closing));
 }
 
+/* Returns false if a child of fork lacks the page, because the program wished so. Anything may be
+ * mapped there by now. */
 static bool close_page(struct page_job *job)
 {
-    os_pages_close(page_of(guard_slot_of(job)), os_page_size);
+    char *page = page_of(guard_slot_of(job));
+
+    if (!advice_undo_pages(page, os_page_size))
+        return false;
+    os_pages_close(page, os_page_size);
     return true;
 }
 
 static void guard_closed(struct page_job *job, bool done)
 {
-    (void)done;
-    slot_rest(guard_slot_of(job));
+    if (done)
+        slot_rest(guard_slot_of(job));
 }
 
 /* Checks the surroundings, and closes the page, which then rests. Runs before check_going(), so the

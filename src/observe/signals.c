@@ -9,6 +9,10 @@
  * before that handler, too, which may call the one before it, ours. So the handlers that were found
  * are a stack: our first entry for a signal calls the newest, and each further entry an older one.
  *
+ * A program that removes its handler restores the one before it, which may be ours. We have one
+ * function for each place in the stack, so the restored function says which of the handlers the
+ * program has not removed. (Code of the others may be gone.)
+ *
  * The signal may come in any thread and at any place. One thread at a time sets options
  * (options.c); two options may choose the same signal.
  */
@@ -50,12 +54,12 @@ static uint64_t chosen[ACTIONS]; /* chosen signal of each action; atomic */
 /* The signal that the thread's innermost handler of ours passes on. */
 static __thread struct {
     uintptr_t frame, context; /* of the first entry; 0: none */
-    unsigned depth;           /* further entries */
+    unsigned left;            /* handlers that may still be called: the oldest of `found` */
 } signal_passed;
 
-/* Notes the handler as the newest, unless it is that already. Stores the new function before
- * clearing the other one. */
-static void note_before(uint64_t choice, const struct sigaction *before)
+/* Notes the handler as the newest, unless it is that already, and returns its place. Stores the new
+ * function before clearing the other one. */
+static unsigned note_before(uint64_t choice, const struct sigaction *before)
 {
     unsigned count = signals[choice].count;
     struct found *found = signals[choice].found + count;
@@ -71,21 +75,34 @@ static void note_before(uint64_t choice, const struct sigaction *before)
         store_release(&found->plain, handled ? before->sa_handler : NULL);
         store_release(&found->informed, NULL);
     }
+    count = (unsigned)(found - signals[choice].found) + 1;
     /* Release: a handler that sees the count sees the functions. */
-    store_release(&signals[choice].count, (unsigned)(found - signals[choice].found) + 1);
+    store_release(&signals[choice].count, count);
+    return count - 1;
 }
 
-static void signal_pass_on(uint64_t choice, siginfo_t *info, void *context)
+/* Returns the number of handlers from the oldest one up to that at a place in `found`, without
+ * those that were given back. */
+static unsigned found_up_to(uint64_t choice, unsigned place)
+{
+    size_t count = max_size(load_acquire(&signals[choice].count), 1);
+
+    return (unsigned)min_size(count, place + 1);
+}
+
+static void signal_pass_on(uint64_t choice, unsigned place, siginfo_t *info, void *context)
 {
     int number = signals[choice].number;
-    size_t count = max_size(load_acquire(&signals[choice].count), 1);
+    unsigned count = found_up_to(choice, place);
     const struct found *found;
     posix_signal_handler *informed;
     void (*plain)(int number);
 
-    if (signal_passed.depth >= count)
+    if (signal_passed.left > count)
+        signal_passed.left = count;
+    if (!signal_passed.left)
         return;
-    found = &signals[choice].found[count - 1 - signal_passed.depth];
+    found = &signals[choice].found[--signal_passed.left];
     informed = load_acquire(&found->informed);
     plain = load_acquire(&found->plain);
     if (!informed && !plain) /* `informed` was just stored, or there is no handler */
@@ -96,36 +113,36 @@ static void signal_pass_on(uint64_t choice, siginfo_t *info, void *context)
         plain(number);
 }
 
-/* Notes an entry of our handler. A further entry for the same signal lies deeper in the stack than
- * the first one, and the system has put no other signal's context between them. (Plain handlers
- * pass on no context. After a handler that left by longjmp, the next signal's frame and context
- * both lie deeper, or neither does.) A signal that interrupts this finds the context no older than
- * the frame. */
-static void signal_enter(uintptr_t frame, uintptr_t context)
+/* Notes an entry of our handler, and returns whether it is the first one for its signal. A further
+ * entry lies deeper in the stack than the first one, and the system has put no other signal's
+ * context between them. (Plain handlers pass on no context. After a handler that left by longjmp,
+ * the next signal's frame and context both lie deeper, or neither does.) A signal that interrupts
+ * this finds the context no older than the frame. */
+static bool signal_enter(uintptr_t frame, uintptr_t context)
 {
-    if (frame < signal_passed.frame && !(frame < context && context < signal_passed.context)) {
-        signal_passed.depth++;
-        return;
-    }
+    if (frame < signal_passed.frame && !(frame < context && context < signal_passed.context))
+        return false;
     signal_passed.context = context;
     compiler_barrier();
     signal_passed.frame = frame;
-    signal_passed.depth = 0;
+    signal_passed.left = FOUND_MAX;
+    return true;
 }
 
-static void signal_arrives(int number, siginfo_t *info, void *context)
+/* Acts, and passes the signal on as if only the handlers up to that at `place` were installed. */
+static void signal_arrives(unsigned place, int number, siginfo_t *info, void *context)
 {
     __typeof(signal_passed) outer = signal_passed;
     int saved_errno = errno;
+    bool first = signal_enter((uintptr_t)__builtin_frame_address(0), (uintptr_t)context);
 
-    signal_enter((uintptr_t)__builtin_frame_address(0), (uintptr_t)context);
     for (unsigned i = 1; i < SIGNAL_CHOICES; i++) {
         if (signals[i].number != number)
             continue;
-        for (unsigned action = 0; !signal_passed.depth && action < ACTIONS; action++)
+        for (unsigned action = 0; first && action < ACTIONS; action++)
             if (load_relaxed(&chosen[action]) == i)
                 actions[action](i);
-        signal_pass_on(i, info, context);
+        signal_pass_on(i, place, info, context);
     }
     signal_passed.frame = outer.frame;
     compiler_barrier();
@@ -133,12 +150,35 @@ static void signal_arrives(int number, siginfo_t *info, void *context)
     errno = saved_errno;
 }
 
-static bool signal_is_ours(int number)
+/* The function that is installed before the handler at a place in `found`. */
+#define SIGNAL_ENTRY(place)                                                                        \
+    static void signal_entry_##place(int number, siginfo_t *info, void *context)                   \
+    {                                                                                              \
+        signal_arrives(place, number, info, context);                                              \
+    }
+SIGNAL_ENTRY(0)
+SIGNAL_ENTRY(1)
+SIGNAL_ENTRY(2)
+SIGNAL_ENTRY(3)
+
+static posix_signal_handler *const signal_entries[FOUND_MAX] = {signal_entry_0, signal_entry_1,
+                                                                signal_entry_2, signal_entry_3};
+
+/* Returns whether the present handler is ours, and then forgets those that we found after it was
+ * installed, because the program has removed them. */
+static bool signal_is_ours(uint64_t choice)
 {
     struct sigaction present;
 
-    return sigaction(number, NULL, &present) == 0 && present.sa_flags & SA_SIGINFO &&
-           present.sa_sigaction == signal_arrives;
+    if (sigaction(signals[choice].number, NULL, &present) != 0)
+        return false;
+    for (unsigned place = 0; place < FOUND_MAX; place++) {
+        if (present.sa_flags & SA_SIGINFO && present.sa_sigaction == signal_entries[place]) {
+            store_release(&signals[choice].count, found_up_to(choice, place));
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool is_chosen(uint64_t choice)
@@ -153,9 +193,10 @@ static bool is_chosen(uint64_t choice)
  * passes the signal on. */
 static void signal_give_back(uint64_t choice)
 {
-    unsigned last = (unsigned)max_size(signals[choice].count, 1) - 1;
+    unsigned last;
 
-    if (choice && !is_chosen(choice) && signal_is_ours(signals[choice].number)) {
+    if (choice && !is_chosen(choice) && signal_is_ours(choice)) {
+        last = signals[choice].count - 1;
         sigaction(signals[choice].number, &signals[choice].found[last].action, NULL);
         store_release(&signals[choice].count, last);
     }
@@ -169,13 +210,15 @@ static void signal_take(uint64_t choice)
 {
     int number = signals[choice].number;
     struct sigaction before;
+    unsigned place;
 
-    if (!choice || signal_is_ours(number))
+    if (!choice || signal_is_ours(choice))
         return;
     os_memory_allowed(); /* binds the functions that the deepest call of a handler needs */
     sigaction(number, NULL, &before);
-    note_before(choice, &before);
-    posix_signal_stand_before(number, signal_arrives, SA_ONSTACK | (int)SA_RESETHAND, &before);
+    place = note_before(choice, &before);
+    posix_signal_stand_before(number, signal_entries[place], SA_ONSTACK | (int)SA_RESETHAND,
+                              &before);
 }
 
 void signal_choose(enum signal_action action, uint64_t choice)

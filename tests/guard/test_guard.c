@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "guard/guard.h"
+#include "mapping.h"
+#include "pages/pages.h"
 #include "support/fork_matrix.h"
 #include "support/patience.h"
 #include "support/slab_test.h"
@@ -615,6 +617,39 @@ TEST_FIRST(a_child_makes_the_pool_that_another_thread_was_making)
         stop_at++;
     } while (child_exited_with(&result, 42));
     assert_true(stop_at > 1);
+}
+
+static int reads_seven(void *object)
+{
+    return *(char *)object == 7 ? 42 : 1;
+}
+
+/* The preloaded library notes advice about pages in the same way. */
+TEST(advice_of_the_program_ends_with_its_object)
+{
+    static const struct {
+        int advice;
+        unsigned kind;
+    } lasting[] = {{MADV_DONTFORK, MAPPING_DONTFORK}, {MADV_WIPEONFORK, MAPPING_WIPEONFORK}};
+    struct child_result result;
+
+    for (unsigned i = 0; i < 2; i++) {
+        char *object;
+
+        for (unsigned slot = 0; slot < GUARD_SLOTS; slot++) {
+            char *page = prudence_malloc(os_page_size);
+
+            assert_true(guard_has(page));
+            assert_int_equal(madvise(page, os_page_size, lasting[i].advice), 0);
+            pages_note_advice(page, page, os_page_size, lasting[i].kind);
+            prudence_free(page);
+        }
+        object = prudence_malloc(100);
+        *object = 7;
+        child_run(reads_seven, object, &result);
+        assert_true(child_exited_with(&result, 42));
+        prudence_free(object);
+    }
 }
 
 static int guard_on(void **state)

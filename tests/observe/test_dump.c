@@ -488,6 +488,34 @@ TEST(our_handler_is_called_by_the_one_that_it_calls)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
+/* A program that removes its handler restores the one before it, ours, of which there may be one
+ * more by then. The removed handler may be gone with its code. */
+TEST(a_handler_that_the_program_removed_is_forgotten)
+{
+    struct sigaction own = {.sa_handler = handle};
+    struct sigaction first = {.sa_sigaction = handle_first, .sa_flags = SA_SIGINFO};
+
+    assert_int_equal(prudence_option_set("dump_file", path_in("removed.txt")), 0);
+    for (unsigned again = 0; again < 2; again++) {
+        sigaction(SIGUSR1, &own, NULL);
+        assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+        sigaction(SIGUSR1, &first, &older);
+        assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+        sigaction(SIGUSR1, &older, NULL);
+        if (again)
+            assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+        handled = 0;
+        raise(SIGUSR1);
+        assert_int_equal(handled, SIGUSR1);
+        read_and_remove(path_in("removed.txt"));
+        assert_int_equal(heads(), 1);
+        assert_int_equal(prudence_option_set("dump", "0"), 0);
+        assert_ptr_equal(present_of(SIGUSR1).sa_handler, handle);
+    }
+    signal(SIGUSR1, SIG_DFL);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
 /* Two options may choose one signal; it stays until neither does. */
 TEST(two_options_share_a_signal)
 {

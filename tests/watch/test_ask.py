@@ -4,16 +4,18 @@
 """Options of a running process are set by writing into its memory (prudence-inspect set): the process acts at its next slow path and answers; one that does
 nothing acts later. Several tools at once, garbage, fork, and processes that cannot be asked."""
 
+import contextlib
 import json
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
 import threading
 import unittest
 
-from watching import BUILD, INSPECT, Case, until
+from watching import BUILD, INSPECT, PATIENCE, ROOT, Case, until
 from preload import ld_preload
 from prudence_watch import ask, bounds
 from prudence_watch.figures import Watch
@@ -21,6 +23,17 @@ from prudence_watch.process import Process
 
 NOBODY = 65534
 LATER = "the process has not acted yet. It will when it next allocates or defers past its caches"
+
+
+@contextlib.contextmanager
+def deadline(watched):
+    """Ends a process that hangs, so that its answers end, too."""
+    timer = threading.Timer(PATIENCE / 3, watched.process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Ask(Case):
@@ -141,6 +154,39 @@ class Ask(Case):
             watched.ask(how)
             watched.ask("keep 3000")  # in the child
         self.assertEqual(self.said.read_text(), "")
+
+    def loading(self, **more):
+        """A process that loads a library, whose constructor waits for the thread that obeys."""
+        source, library = self.folder / "loaded.c", self.folder / "loaded.so"
+        source.write_text("void loads_construct(void);\n__attribute__((constructor)) static void begin(void) { loads_construct(); }\n")
+        subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+        subprocess.run(["cc", f"-I{ROOT}/include", ROOT / "tests/watch/loads.c", "-o", self.folder / "loads", self.folder / "libprudence.so.0", "-rdynamic",
+                        f"-Wl,-rpath,{self.folder}", "-pthread", "-ldl"], check=True)
+        return self.started("loads", arguments=[library], **more)
+
+    def test_a_report_does_not_wait_for_the_loader(self):
+        watched = self.loading(options="background=0,stall_trace=1")
+        with deadline(watched):
+            self.assertEqual(watched.ask("dump"), "done")
+        said = self.said.read_text()
+        self.assertRegex(said, rf"#\d+ 0x[0-9a-f]+ in pause\+0x[0-9a-f]+ \(\S+/libc\.so\.6\+0x[0-9a-f]+\)\n")
+        self.assertRegex(said, rf"#\d+ 0x[0-9a-f]+ \({self.folder}/loads\+0x[0-9a-f]+\)\n")
+
+    def test_the_loader_is_not_waited_for(self):
+        """The thread that obeys may hold what a constructor of a library waits for, which is being loaded. Traces come later, when it is loaded."""
+        watched, profile = self.loading(), self.folder / "later"
+        for option, value in (("profile", "1K"), ("stall_trace", "1")):
+            self.assertIn(LATER, self.inspect(watched, "set", option, value, "--wait", "20ms"))
+        with deadline(watched):
+            self.assertEqual(watched.ask("keep 3000"), "done")
+        self.assertEqual(watched.ask("loaded"), "done")
+
+        def traced():
+            watched.ask("keep 3000")
+            self.inspect(watched, "profile", profile)
+            return re.search(r"(?m)^calls [0-9a-f]", profile.read_text())
+
+        self.assertTrue(until(traced))
 
     def test_few_system_calls(self):
         watched = self.storming(options="sandbox=1")

@@ -285,6 +285,17 @@ class Profile(Tools):
         self.assertIn("\n0: 0 [1: 100] @", self.output("heap", "--since", before, self.hostile(site="allocates 6000 100 18000 400 9")))
         self.assertIn("heap profile: 0: 0 [0: 0] @ heapprofile\n\n", self.output("heap", "--view=deferred", self.hostile()))
 
+    def test_growth_of_a_plugin_that_was_loaded_again(self):
+        """Its calling places are in the file once for each time that it was loaded. They are one place, whose figures are added up."""
+        names, files = ("loaded", "loaded again"), []
+        for name, objects in zip(names, (50, 60)):
+            path = self.folder / name
+            path.write_bytes(self.hostile(
+                unit="1", time=str(objects), path="/tmp/plugin.so", ages="5:1", calls="1000", site=f"allocates {objects} 5000 {objects} 5000 0",
+                cache='"c"\nages 5:2\ncalls 11000\nallocates 10 1000 10 1000 0 "c"', mapping="0f00-2000 r-xp 0 00:00 0 /tmp/plugin.so\n10f00-12000 r-xp 0 00:00 0").read_bytes())
+            files.append(self.read(path))
+        self.assertEqual([(site.objects_now, site.objects_ever, site.ages) for site in since.growth(*files).sites], [(10, 10, {})])
+
     def test_a_format_needs_a_file(self):
         self.assertIn("--format is the format of --output", self.run_tool(self.during, "--format", "heap", status=2))
 
@@ -361,6 +372,12 @@ class Profile(Tools):
                 self.assertRaisesRegex(profile_file.BadProfile, reason, profile_file.read, file)
             with open(self.hostile(**instead), "rb") as file:
                 profile_file.read(file)
+
+    def test_as_many_calling_places_as_the_library_keeps(self):
+        """A trace of one frame takes three words of its depot."""
+        header = (ROOT / "src/guard/stack_depot.h").read_text()
+        factor, shift = map(int, re.search(r"#define DEPOT_BYTES +\(\(size_t\)(\d+) << (\d+)\)", header).groups())
+        self.assertGreaterEqual(bounds.SITES, (factor << shift) // 24)
 
     def test_programs_that_lie_have_no_names(self):
         """Each place and size in a program's file, one after the other, is larger than the file is."""

@@ -46,9 +46,9 @@ def needs_gdb():
 class Watched:
     """The program, running."""
 
-    def __init__(self, path, options="", before=(), **more):
+    def __init__(self, path, options="", before=(), arguments=(), **more):
         environment = os.environ | {"PRUDENCE_OPTIONS": options}
-        self.process = subprocess.Popen([*before, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, **more)
+        self.process = subprocess.Popen([*before, path, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, **more)
         self.pid = self.process.pid
         assert self.process.stdout.readline() == "ready\n"
 

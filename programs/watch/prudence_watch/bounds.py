@@ -42,7 +42,7 @@ NAMED = 8  # processes in a message
 
 PROFILE = 1 << 28  # bytes; a million mappings are 100 MB
 LINE = 1 << 20  # bytes; a program's name may have 128 KB, and six characters stand for one that JSON escapes
-SITES = 1 << 16
+SITES = 1 << 20  # the library has room for 700,000 traces
 MAPPINGS = 1 << 18  # of files
 CALLS, AGES = 32, 48  # OS_TRACE_MAX, SITE_AGES
 TIME = (1 << 63) - 1  # the largest time in pprof's format

@@ -113,19 +113,19 @@ def in_objects(site, unit):
                                ages={place: objects / unit for place, objects in site.ages.items()})
 
 
-def merged(sites):
-    """Two threads may have made the same site at the same time. Sorts by text, whose hashes no program can choose: of numbers one could make all
+def merged(sites, key):
+    """Adds up the sites that have the same key. Sorts by the key's text, whose hashes no program can choose: of numbers one could make all
     the same, and each site be compared with all others."""
     sums = {}
     for site in sites:
-        key = f"{site.role} {' '.join(map(str, site.calls))} {site.cache}"
-        same = sums.get(key)
-        sums[key] = site if not same else dataclasses.replace(
+        name = repr(key(site))
+        same = sums.get(name)
+        sums[name] = site if not same else dataclasses.replace(
             site, objects_now=site.objects_now + same.objects_now, bytes_now=site.bytes_now + same.bytes_now,
             objects_ever=site.objects_ever + same.objects_ever, bytes_ever=site.bytes_ever + same.bytes_ever,
             age_us=site.age_us + same.age_us,
             ages={place: site.ages.get(place, 0) + same.ages.get(place, 0) for place in {*site.ages, *same.ages}})
-    return tuple(sums.values())
+    return sums
 
 
 def read_mapping(line):
@@ -180,9 +180,10 @@ def read_lines(lines):
     head, line = read_head(lines)
     pid, program = head["program"].split(" ", 1)
     unit = whole(head["unit"], least=1)
-    sites = merged(in_objects(site, unit) for site in read_sites(line, lines))
+    # Two threads may have made the same site at the same time.
+    sites = merged((in_objects(site, unit) for site in read_sites(line, lines)), lambda site: (site.role, site.calls, site.cache))
     return Profile(head["version"][:bounds.TEXT], whole(pid), string(program), whole(head["time"], bounds.TIME), whole(head["rate"], bounds.TIME),
-                   whole(head["dropped"]), sites, read_mappings(lines))
+                   whole(head["dropped"]), tuple(sites.values()), read_mappings(lines))
 
 
 def read(file):

@@ -4,7 +4,7 @@
 import dataclasses
 
 from .errors import WatchError
-from .profile_file import Profile, Site
+from .profile_file import Profile, Site, merged
 
 
 def place(profile, call):
@@ -13,8 +13,9 @@ def place(profile, call):
     return (mapping.path, call - mapping.start + mapping.offset) if mapping else ("", call)
 
 
-def key(profile, site):
-    return site.role, site.cache, *(place(profile, call) for call in site.calls)
+def by_places(profile):
+    """The sites by their keys. A file that was loaded at several addresses, one after the other, has one place at each of them."""
+    return merged(profile.sites, lambda site: (site.role, site.cache, *(place(profile, call) for call in site.calls)))
 
 
 def without(site, before):
@@ -36,8 +37,7 @@ def growth(first: Profile, second: Profile):
     """WatchError: the first was written later."""
     if first.time_ns > second.time_ns:
         raise WatchError("--since: FIRST was written after FILE; name the older profile first")
-    before = {key(first, site): site for site in first.sites}
-    none = Site("", "", 0, 0, 0, 0, 0, {}, ())
-    sites = tuple(without(site, before.get(key(second, site), none)) for site in second.sites)
+    before, none = by_places(first), Site("", "", 0, 0, 0, 0, 0, {}, ())
+    sites = tuple(without(site, before.get(key, none)) for key, site in by_places(second).items())
     values = {field.name: getattr(second, field.name) for field in dataclasses.fields(second)}
     return Growth(**values | {"sites": sites, "dropped": max(0, second.dropped - first.dropped)}, seconds=(second.time_ns - first.time_ns) / 1e9)

@@ -240,7 +240,8 @@ void os_word_wake_some(uint32_t *word, unsigned count); /* those that have slept
  * does the same from a running function of the library that called it, perhaps through others;
  * `frame_address` is that function's __builtin_frame_address(0). 0 also means that unwinding
  * from there failed. os_trace_describe formats a frame as a line that begins with two spaces and
- * has the module and the offset in it; os_trace_print reports one such line per frame.
+ * has the module and the offset in it, and takes no lock if _dl_find_object is there (trace.c);
+ * os_trace_print reports one such line per frame.
  *
  * A trace that is kept also keeps what os_trace_rank returned at the capture. os_trace_print_kept
  * then names the modules that were loaded at that time, and says if one has been unloaded. --- */

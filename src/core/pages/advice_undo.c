@@ -200,6 +200,16 @@ void advice_undo_request(void)
         os_later(OS_LATER_ADVICE, undo_owed);
 }
 
+bool advice_undo_pages(void *pages, size_t bytes)
+{
+    unsigned kinds;
+
+    os_lock_take(&pages_lock);
+    kinds = advice_owing.kinds;
+    os_lock_release(&pages_lock);
+    return mapping_undo_advice(pages, bytes, kinds);
+}
+
 static void lose_all_missing(void)
 {
     struct list *item, *following;

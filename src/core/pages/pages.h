@@ -23,6 +23,10 @@ extern const struct pages_words pages_words;
  * pages are freed. The caller holds nothing. */
 void pages_note_advice(const void *pages, const void *start, size_t bytes, unsigned kind);
 
+/* Undoes advice about freed pages that no region has. Returns false if some are missing, because
+ * this process was forked while they had MADV_DONTFORK. The caller holds nothing. */
+bool advice_undo_pages(void *pages, size_t bytes);
+
 /* Called around fork, after and before the locks of the layers above. */
 void pages_fork_prepare(void);
 void pages_fork_child(bool whole);

@@ -102,6 +102,7 @@ static void system_child(bool whole)
     posix_idle_fork_child();
     posix_last_threads_fork_child();
     posix_pressure_fork_child();
+    posix_trace_fork_child();
     posix_thread_trace_fork_child();
     loaded_fork_child();
     os_later_fork_child();

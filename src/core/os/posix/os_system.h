@@ -148,10 +148,13 @@ static inline void __attribute__((noreturn)) os_misuse(void)
 }
 
 /* Acts on an option that another process has written into this one's memory (ADR 89). Called from
- * slow paths with nothing held, so foreign functions may be called. Costs one load while there is
- * none. */
+ * slow paths with nothing held, so foreign functions may be called. But the program, which only
+ * allocates or defers, may hold anything there, so no lock is waited for that another thread may
+ * keep while it waits for the program's, as the loader's is kept during constructors (os_obeying).
+ * Costs one load while there is none. */
 extern HIDDEN uint64_t os_asked; /* written from outside; 0 if nothing is asked */
 void os_asked_act(void);
+extern HIDDEN __thread bool os_obeying __attribute__((tls_model("initial-exec")));
 static inline void os_act_if_asked(void)
 {
     if (unlikely(load_relaxed(&os_asked)))

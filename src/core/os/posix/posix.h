@@ -50,6 +50,7 @@ void posix_stay_loaded(void);
 
 /* Ends traces in a static program. Called by a destructor of the default priority (trace.c). */
 void posix_trace_end(void);
+void posix_trace_fork_child(void);
 
 /* posix_page_size_set pretends, before anything is mapped, that the system's pages have `size`
  * bytes. posix_page_size_possible returns whether the library can use that size, which must not

@@ -54,9 +54,16 @@ void process_act(void)
 
 uint64_t os_asked;
 
+__thread bool os_obeying;
+
+/* A part may allocate, and come here again. */
 void os_asked_act(void)
 {
+    bool outer = os_obeying;
+
+    os_obeying = true;
     CALL_PARTS(obey);
+    os_obeying = outer;
 }
 
 void process_loaded(void)

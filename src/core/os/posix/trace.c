@@ -2,21 +2,26 @@
 /*
  * Traces of calls. Remembered rules capture them (unwind.c). If those do not lead to the end,
  * the compiler's unwinder does, which reads tables, because frame pointers are not guaranteed. With
- * glibc that is backtrace(); musl has none. The first use of backtrace() loads libgcc_s and
- * allocates, so os_trace_prime() makes that use where it does no harm; until then there are no
- * traces. A thread that is already capturing captures nothing, so an
- * allocation inside a capture returns.
+ * glibc that is backtrace(); musl has none. The first use of backtrace() loads libgcc_s, for which
+ * it waits for the loader's lock, and allocates. So os_trace_prime() makes that use where it does
+ * no harm, or by a thread of its own (os_obeying); until then there are no traces. A thread that is
+ * already capturing captures nothing, so an allocation inside a capture returns.
  *
  * In a static program the compiler's constructor informs the unwinder where the program's tables
  * are, and the compiler's destructor makes it forget them and frees memory under the unwinder's own
  * lock. A trace of that free would deadlock. So there are traces only between the two
  * (process/process.c).
  *
+ * Calls are described without a lock (_dl_find_object, glibc 2.35), as they are captured, because
+ * the thread that reports may hold what a constructor waits for, which runs under the loader's
+ * lock. Where the C library has no such function, dladdr() waits for that lock.
+ *
  * In a shared library, traces leave out the library's own leading frames. A program linked with the
  * static library has no such border, so traces begin inside the library.
  */
-#define _GNU_SOURCE /* dladdr, dl_iterate_phdr */
+#define _GNU_SOURCE /* dladdr, dl_iterate_phdr, program_invocation_name */
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,12 +34,15 @@
 #include "loaded.h"
 #include "os/os.h"
 #include "posix.h"
+#include "symbol.h"
 #include "unwind.h"
 
-#define FRAMES_OURS 8 /* most leading frames of a trace that are ours */
+#define FRAMES_OURS 8                   /* most leading frames of a trace that are ours */
+#define PRIME_STACK ((size_t)256 << 10) /* bytes; of the thread that primes */
 
 static uint32_t primed, ended;
-static bool is_static; /* the program has no dynamic section; written before `primed` */
+static uint32_t priming; /* a thread of its own was started for that */
+static bool is_static;   /* the program has no dynamic section; written before `primed` */
 static struct code_range our_code;
 static char program_path[OS_TRACE_LINE]; /* empty if unknown or longer; written before `primed` */
 static __thread bool capturing;
@@ -133,17 +141,35 @@ static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored
     return 0;
 }
 
-void os_trace_prime(void)
+static void prime(void *unused)
 {
     void *frame;
 
-    if (load_acquire(&primed) || load_relaxed(&ended) || capturing)
-        return;
+    (void)unused;
     capturing = true;
     frames_by_tables(&frame, 1);
     dl_iterate_phdr(find_our_code, NULL);
     capturing = false;
     store_release(&primed, 1u);
+}
+
+void os_trace_prime(void)
+{
+    uint32_t no = 0;
+
+    if (load_acquire(&primed) || load_relaxed(&ended) || capturing)
+        return;
+    if (!os_obeying)
+        prime(NULL);
+    else if (compare_exchange(&priming, &no, 1u) &&
+             !os_thread_start("prudence-trace", -1, PRIME_STACK, prime, NULL))
+        store_relaxed(&priming, 0u);
+}
+
+/* The thread does not exist in the child. */
+void posix_trace_fork_child(void)
+{
+    store_relaxed(&priming, 0u);
 }
 
 COLD void posix_trace_end(void)
@@ -191,14 +217,64 @@ unsigned os_trace_capture(void **frames, unsigned count)
     return count;
 }
 
-static const char *file_of(const Dl_info *module)
+/* What a frame's code is. */
+struct described {
+    const char *file;  /* NULL if unknown */
+    const char *start; /* of the file's addresses */
+    const char *name;  /* of the function, or NULL */
+    const char *name_start;
+};
+
+#if LOADED_KNOWN
+
+extern int _dl_find_object(void *address, struct dl_find_object *found) __attribute__((weak));
+
+/* The loader has an empty name for the program. */
+static bool trace_find_call(const char *call, struct symbol *symbol, struct described *what)
 {
-    Dl_info program;
+    struct dl_find_object found;
+
+    if (!_dl_find_object)
+        return false;
+    if (_dl_find_object((void *)(uintptr_t)call, &found)) /* NOLINT(performance-no-int-to-ptr) */
+        return true;
+    what->file = found.dlfo_link_map->l_name;
+    if (!*what->file)
+        what->file = *program_path ? program_path : program_invocation_name;
+    what->start = found.dlfo_map_start;
+    if (symbol_at(found.dlfo_link_map, (uintptr_t)call, symbol)) {
+        what->name = symbol->name;
+        what->name_start = call - ((uintptr_t)call - symbol->start);
+    }
+    return true;
+}
+
+#else
+
+static bool trace_find_call(const char *call, struct symbol *symbol, struct described *what)
+{
+    (void)call;
+    (void)symbol;
+    (void)what;
+    return false;
+}
+
+#endif
+
+/* Waits for the loader's lock. */
+static void trace_ask_loader(const char *call, struct described *what)
+{
+    Dl_info found, program;
     const void *headers = (const void *)getauxval(AT_PHDR); /* NOLINT(performance-no-int-to-ptr) */
 
-    if (*program_path && dladdr(headers, &program) && program.dli_fbase == module->dli_fbase)
-        return program_path;
-    return module->dli_fname;
+    if (!dladdr(call, &found))
+        return;
+    what->file = found.dli_fname;
+    if (*program_path && dladdr(headers, &program) && program.dli_fbase == found.dli_fbase)
+        what->file = program_path;
+    what->start = found.dli_fbase;
+    what->name = found.dli_sname;
+    what->name_start = found.dli_saddr;
 }
 
 /* Uses the style of the sanitizers, whose tools understand it. A frame is a return address, and
@@ -206,17 +282,19 @@ static const char *file_of(const Dl_info *module)
 void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LINE])
 {
     const char *call = (const char *)frame - 1;
-    Dl_info found;
+    struct described what = {.file = NULL};
+    struct symbol symbol;
+    int length;
 
-    if (!dladdr(call, &found) || !found.dli_fname)
-        snprintf(line, OS_TRACE_LINE, "  #%u %p", place, (const void *)call);
-    else if (found.dli_sname)
-        snprintf(line, OS_TRACE_LINE, "  #%u %p in %s+%#tx (%s+%#tx)", place, (const void *)call,
-                 found.dli_sname, call - (const char *)found.dli_saddr, file_of(&found),
-                 call - (const char *)found.dli_fbase);
-    else
-        snprintf(line, OS_TRACE_LINE, "  #%u %p (%s+%#tx)", place, (const void *)call,
-                 file_of(&found), call - (const char *)found.dli_fbase);
+    if (!trace_find_call(call, &symbol, &what))
+        trace_ask_loader(call, &what);
+    length = snprintf(line, OS_TRACE_LINE, "  #%u %p", place, (const void *)call);
+    if (what.file && what.name)
+        length += snprintf(line + length, OS_TRACE_LINE - (size_t)length, " in %s+%#tx", what.name,
+                           call - what.name_start);
+    if (what.file && length < (int)OS_TRACE_LINE)
+        snprintf(line + length, OS_TRACE_LINE - (size_t)length, " (%s+%#tx)", what.file,
+                 call - what.start);
 }
 
 /* A module that was unloaded has no symbols any more, but the file may still have them

@@ -340,4 +340,86 @@ TEST(another_thread_of_a_copy_ends_no_section_of_the_first)
     assert_true(child_exited_with(&result, 42));
 }
 
+static sem_t is_inside, may_leave;
+
+static void *stays_inside(void *unused)
+{
+    prudence_read_lock();
+    sem_post(&is_inside);
+    sem_wait(&may_leave);
+    prudence_read_unlock();
+    return unused;
+}
+
+static int another_thread_is_inside(void *unused)
+{
+    pthread_t thread;
+    prudence_gp_t cookie;
+    bool is_over;
+
+    sem_init(&is_inside, 0, 0);
+    sem_init(&may_leave, 0, 0);
+    thread = thread_start(stays_inside, unused);
+    sem_wait(&is_inside);
+    os_copy_check();
+    cookie = prudence_gp_start_poll();
+    is_over = poll_often(&cookie) != NULL;
+    sem_post(&may_leave);
+    pthread_join(thread, NULL);
+    prudence_synchronize();
+    return is_over || !os_copy_made ? 1 : 42;
+}
+
+TEST(the_first_thread_of_a_copy_ends_no_section_of_another)
+{
+    struct child_result result;
+
+    child_run_by(_Fork, another_thread_is_inside, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static struct os_lock held_before = OS_LOCK_INIT(OS_RANK_PAGES);
+
+static void *takes(void *unused)
+{
+    os_lock_take(&held_before);
+    os_lock_release(&held_before);
+    return unused;
+}
+
+static void wait_until_awaited(void)
+{
+    while (!(load_relaxed(&held_before.word) & OS_LOCK_AWAITED))
+        pause_ms(1);
+}
+
+/* The first thread has its lock by the name that it had in the original. */
+static int another_thread_waits_for_its_lock(void *few_calls)
+{
+    pthread_t threads[2];
+
+    if (few_calls && prudence_option_set("sandbox", "1"))
+        return 1;
+    os_lock_take(&held_before);
+    for (unsigned i = 0; i < 2; i++) {
+        threads[i] = thread_start(takes, NULL);
+        wait_until_awaited();
+        os_copy_check();
+    }
+    pause_ms(50); /* they ask more than once who has it */
+    os_lock_release(&held_before);
+    threads_join(threads, 2);
+    return os_copy_made ? 42 : 2;
+}
+
+TEST(a_lock_of_the_first_thread_of_a_copy)
+{
+    struct child_result result;
+
+    child_run_by(_Fork, another_thread_waits_for_its_lock, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    child_run_by(_Fork, another_thread_waits_for_its_lock, "few calls", &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
 SUITE(prudence_read_lock(), prudence_read_unlock()) /* the thread is registered */

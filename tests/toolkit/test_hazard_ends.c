@@ -176,4 +176,30 @@ TEST(a_movable_slot_of_another_thread_names_nothing_in_a_child)
     assert_true(is_safe(&object));
 }
 
+/* The first thread of the copy notices it when another one has a slot already. */
+static int look_in_copy(void *unused)
+{
+    struct held_reader reader;
+    pthread_t thread;
+    bool is_over;
+
+    sem_init(&reader.inside, 0, 0);
+    sem_init(&reader.leave, 0, 0);
+    thread = thread_start(protects_by_a_movable_slot, &reader);
+    sem_wait(&reader.inside);
+    os_copy_check();
+    is_over = is_safe(&object);
+    sem_post(&reader.leave);
+    pthread_join(thread, unused);
+    return is_over || !os_copy_made || !is_safe(&object) ? 1 : 42;
+}
+
+TEST(a_slot_of_a_new_thread_of_a_copy_stays)
+{
+    struct child_result result;
+
+    child_run_by(_Fork, look_in_copy, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
 SUITE_BETWEEN(set_up, tear_down)

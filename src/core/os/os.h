@@ -218,9 +218,12 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
 /* Says that a thread of ours has nothing to do for the program, or has work again. The process
  * ends once only waiting threads remain. */
 void os_thread_waits(bool waits);
-unsigned os_thread_count(void);                        /* of the process; 0 if unknown */
-uint64_t os_clock_boot_ns(void);                       /* advances while the machine sleeps */
-bool os_thread_exists(int thread);                     /* whether the process has that thread */
+unsigned os_thread_count(void);    /* of the process; 0 if unknown */
+uint64_t os_clock_boot_ns(void);   /* advances while the machine sleeps */
+bool os_thread_exists(int thread); /* whether the process has that thread */
+/* Returns whether the thread was made in a copy that was noticed late (not `whole`). False in a
+ * sandbox, where the system cannot be asked. */
+bool os_thread_lives_in_child(int thread, bool whole);
 bool os_thread_is_newer(int thread, uint64_t boot_ns); /* and it was started after that time */
 
 /* Sets *wants if the thread wants a CPU, whether it has one or not, and *had to the thread's

@@ -95,10 +95,9 @@ static void heap_release(void)
 
 static void system_child(bool whole)
 {
-    (void)whole;
     os_lock_fork_child();
     posix_membarrier_fork_child();
-    posix_bias_fork_child();
+    posix_bias_fork_child(whole);
     posix_idle_fork_child();
     posix_last_threads_fork_child();
     posix_pressure_fork_child();
@@ -241,9 +240,9 @@ static void mend_if_new(bool whole)
     }
 }
 
-/* Ends the outermost fork of this thread. Until the locks are released, the fork of a signal handler
- * is nested in it, and takes nothing. If that was in the midst of the release, its child is mended
- * like one whose parent was interrupted in the library. */
+/* Ends the outermost fork of this thread. Until the locks are released, the fork of a signal
+ * handler is nested in it, and takes nothing. If that was in the midst of the release, its child is
+ * mended like one whose parent was interrupted in the library. */
 static void fork_ends(void)
 {
     const bool whole = !interrupted; /* the fork of a handler may change that at the end */
@@ -307,8 +306,10 @@ static void child(void)
 static void notice_copy(void)
 {
     if (!forks_under_way) {
-        if (posix_copy_report())
+        if (posix_copy_report()) {
             mend(false);
+            posix_copy_known();
+        }
     } else if (may_mend_early() && posix_copy_known()) {
         mend_early();
     }

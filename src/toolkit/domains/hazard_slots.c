@@ -627,7 +627,7 @@ static void make_orphan(struct prudence_hazards *record)
 
 /* Runs in the child of a fork. Other threads are not there, so the slots that they acquired name
  * nothing. */
-void hazard_slots_fork_child(void)
+void hazard_slots_fork_child(bool whole)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
@@ -646,7 +646,7 @@ void hazard_slots_fork_child(void)
         if (record->thread == OF_THE_CHILD) {
             record->thread = my_id;
             owner->claimed_at = os_clock_boot_ns();
-        } else if (record->thread) {
+        } else if (record->thread && !os_thread_lives_in_child(record->thread, whole)) {
             make_orphan(record);
         }
     }

@@ -46,6 +46,6 @@ bool hazard_slots_may_use(const struct prudence_hazard *slot);
 int hazard_slots_thread(const struct prudence_hazard *slot);
 void hazard_slots_thread_ends(bool last);
 void hazard_slots_follow_options(void);
-void hazard_slots_fork_child(void);
+void hazard_slots_fork_child(bool whole);
 
 #endif /* TOOLKIT_DOMAINS_HAZARD_SLOTS_H */

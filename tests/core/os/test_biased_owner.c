@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/syscall.h>
 
 #include "heap/nested.h"
@@ -276,6 +277,50 @@ TEST(a_child_has_the_record_of_its_thread_alone)
     prepare();
     hold();
     fork_while(stays_inside, _Fork, has_one_record, os_percpu_bias, &result);
+    assert_true(child_exited_with(&result, 42));
+    destroy_empty(cache);
+}
+
+static sem_t is_inside, may_leave;
+
+static void *stays_inside_in_copy(void *unused)
+{
+    int few = 3;
+
+    works(&few);
+    of_other = os_percpu_bias;
+    if (!of_other || !os_percpu_step_in(cache->percpu))
+        abort();
+    sem_post(&is_inside);
+    sem_wait(&may_leave);
+    os_percpu_step_out();
+    return unused;
+}
+
+static int another_holds_a_number(void *unused)
+{
+    pthread_t thread;
+    bool claimed;
+
+    sem_init(&is_inside, 0, 0);
+    sem_init(&may_leave, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, stays_inside_in_copy, unused), 0);
+    sem_wait(&is_inside);
+    os_copy_check();
+    claims(&claimed);
+    if (claimed || !of_other->inside || !os_copy_made)
+        return 1;
+    sem_post(&may_leave);
+    pthread_join(thread, NULL);
+    return 42;
+}
+
+TEST(a_new_thread_of_a_copy_keeps_its_number)
+{
+    struct child_result result;
+
+    prepare();
+    child_run_by(_Fork, another_holds_a_number, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     destroy_empty(cache);
 }

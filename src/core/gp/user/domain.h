@@ -105,7 +105,7 @@ struct gp_part {
     void (*thread_ends)(bool last); /* in each round of the thread's destructors */
     void (*fork_prepare)(void);
     void (*fork_done)(void);
-    void (*fork_child)(void);
+    void (*fork_child)(bool whole);
     /* Returns whether this thread is inside `only`, or inside any domain if that is NULL, as far as
      * only a foreign function knows. No lock is held. */
     bool (*is_inside)(const struct prudence_domain *only);

@@ -129,7 +129,7 @@ static void process_life_mend(struct prudence_domain *domain)
  * the list of caches then counts again the caches that name the domain (slab/fork.c). */
 static void live_on_in_child(struct prudence_domain *domain, bool whole)
 {
-    readers_forget_others(domain);
+    readers_forget_others(domain, whole);
     process_life_mend(domain);
     if (!whole)
         return;
@@ -148,7 +148,7 @@ void gp_fork_child(bool whole)
 
     live_on_in_child(&prudence_default, whole);
     readers_fork_child();
-    CALL_PARTS(fork_child, ());
+    CALL_PARTS(fork_child, (whole));
     list_for_each(item, &readers_domains)
         live_on_in_child(list_entry(item, struct prudence_domain, link), whole);
     if (!whole)

@@ -470,7 +470,7 @@ void readers_fork_child(void)
         thread_memory_fork_child(&table->memory);
 }
 
-void readers_forget_others(struct prudence_domain *domain)
+void readers_forget_others(struct prudence_domain *domain, bool whole)
 {
     struct reader_slot *mine = readers_slot_if_any(domain);
     struct reader_chunk *chunk;
@@ -486,6 +486,8 @@ void readers_forget_others(struct prudence_domain *domain)
             store_relaxed(&slot->kicking, 0u);
             continue;
         }
+        if (os_thread_lives_in_child(slot->thread, whole))
+            continue;
         store_relaxed(&slot->reader.word, (uint64_t)0);
         slot_forget(slot);
         store_relaxed(&slot->kicking, 0u);

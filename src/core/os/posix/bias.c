@@ -294,13 +294,26 @@ bool bias_all_are_out(void)
     return fenced;
 }
 
-/* Only the calling thread remains, and its id is new. */
-void posix_bias_fork_child(void)
+static bool bias_lives_on(const struct os_percpu_number *number, bool whole)
+{
+    const struct os_percpu_bias *holder = load_acquire(&number->holder);
+
+    if (holder == SHARED)
+        holder = load_acquire(&number->before);
+    else if (holder && holder == os_percpu_bias)
+        return true;
+    if (holder == CHANGING)
+        return !whole;
+    return holder && os_thread_lives_in_child(holder->thread, whole);
+}
+
+/* The calling thread remains, and its id is new. Others remain if the child was noticed late. */
+void posix_bias_fork_child(bool whole)
 {
     if (numbers && !os_calls_are_few())
         bias_register();
     for (unsigned i = 0; numbers && i < os_cpu_count(); i++)
-        if (numbers[i].holder != os_percpu_bias || !os_percpu_bias)
+        if (!bias_lives_on(&numbers[i], whole))
             numbers[i].holder = numbers[i].before = NULL;
     for (struct os_percpu_bias *at = records; at; at = at->next) {
         if (at == own) {
@@ -308,6 +321,8 @@ void posix_bias_fork_child(void)
             at->process = os_process_id();
             continue;
         }
+        if (os_thread_lives_in_child(at->thread, whole))
+            continue;
         if (at->thread)
             add_relaxed(&free_records, 1);
         at->inside = NULL;

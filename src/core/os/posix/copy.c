@@ -10,8 +10,9 @@
  *
  * Threads read the page when they have time: before they wait, register, or take another thread
  * for dead (os_copy_check). Only the copy's first thread repairs, because no other knows which
- * slots and locks are the first one's. Threads that were made before that take none for dead,
- * because the first thread's slots still have the id of the original.
+ * slots and locks are the first one's. Threads that were made before that take none for dead until
+ * it is done, because the first thread's slots still have the id of the original. It leaves them
+ * what they have (os_thread_lives_in_child).
  */
 #define _GNU_SOURCE /* gettid */
 #include <unistd.h>
@@ -21,6 +22,7 @@
 
 uint32_t *os_copy_page READ_MOSTLY = NULL;
 bool os_copy_made READ_MOSTLY = false;
+enum { MENDED_BY = 1 }; /* word of the page; 0 until a thread begins to mend the copy */
 static READ_MOSTLY void (*when_noticed)(void) = NULL;
 
 COLD void posix_copy_start(void (*notice)(void))
@@ -33,7 +35,7 @@ COLD void posix_copy_start(void (*notice)(void))
     page = mapping_make_own(os_page_size);
     if (!page)
         return;
-    *page = 1;
+    page[0] = page[MENDED_BY] = 1;
     if (mapping_wipe_in_copies(page, os_page_size))
         store_release(&os_copy_page, page);
     else
@@ -49,10 +51,15 @@ bool posix_copy_known(void)
     return is_news;
 }
 
+/* Returns true to the thread that is to mend the copy, and then to call posix_copy_known(). Until
+ * then other threads take none for dead. */
 bool posix_copy_report(void)
 {
-    if (!posix_copy_known())
+    uint32_t *page = load_relaxed(&os_copy_page);
+
+    if (!page || exchange_relaxed(&page[MENDED_BY], 1u))
         return false;
+    posix_process_note();
     store_relaxed(&os_copy_made, true);
     if (!os_is_single_threaded()) /* else no other thread could have lost anything */
         os_report(
@@ -66,6 +73,6 @@ bool posix_copy_report(void)
 /* With few calls the system is not asked which thread this is. */
 void os_copy_check_slow(void)
 {
-    if (when_noticed && (os_calls_are_few() || gettid() == getpid()))
+    if (when_noticed && (os_calls_are_few() ? posix_thread_is_of_original() : gettid() == getpid()))
         when_noticed();
 }

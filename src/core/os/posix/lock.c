@@ -41,15 +41,29 @@ static __thread uint32_t lock_id __attribute__((tls_model("initial-exec")));
 
 enum { ID_UNKNOWN = (1 << 30) - 1 }; /* no thread's id, because these are smaller */
 
+/* This thread's id if it was made in a copy of the process that nobody had noticed (copy.c). */
+static __thread int made_in_copy_as;
+
 uint32_t os_lock_id_find(void)
 {
+    bool is_first = lock_id == 0;
     int id;
 
     lock_id = ID_UNKNOWN; /* until then, for a program's pthread_mutex_lock() that allocates */
     id = posix_thread_id_known();
     if (id)
         lock_id = (uint32_t)id;
+    if (is_first && os_copy_is_unnoticed())
+        made_in_copy_as = id;
     return lock_id;
+}
+
+/* The C library changes the id of the thread that makes the copy. */
+bool posix_thread_is_of_original(void)
+{
+    if (!lock_id)
+        os_lock_id_find();
+    return !made_in_copy_as || made_in_copy_as != posix_thread_id_known();
 }
 
 void os_lock_take_for_fork(struct os_lock *lock)
@@ -66,14 +80,19 @@ void os_lock_release_from_fork(struct os_lock *lock)
     os_lock_release(lock);
 }
 
+/* What the first thread of a copy had in the original. It may hold locks by this name. */
+static uint32_t first_was;
+
 /* Panics if the lock's holder does not exist. In a copy made without fork's handlers, the holder
  * may be a thread of the original. */
 static void check_holder(const struct os_lock *lock)
 {
     uint32_t holder = load_relaxed(&lock->word) & ~OS_LOCK_AWAITED;
 
-    if (holder && holder != ID_UNKNOWN && syscall(SYS_tgkill, getpid(), holder, 0) &&
-        errno == ESRCH)
+    if (!load_relaxed(&os_copy_made) || os_copy_is_unnoticed())
+        return;
+    if (holder && holder != load_relaxed(&first_was) && holder != ID_UNKNOWN &&
+        syscall(SYS_tgkill, getpid(), holder, 0) && errno == ESRCH)
         os_panic(
             "a lock of the library is held by thread %u, which process %d does not have: _Fork or "
             "clone made the process while that thread was in the library (use fork)",
@@ -164,6 +183,7 @@ static bool lend(struct os_lock *lock, uint32_t word, uint64_t pause)
 
 void os_lock_fork_child(void)
 {
+    store_relaxed(&first_was, lock_id);
     os_lock_id_find();
     for (unsigned i = 0; i < LENT_WORDS; i++)
         store_relaxed(&lent_words[i], 0u);
@@ -270,6 +290,7 @@ static void lock_sleep(struct os_lock *lock)
         else if (!lend(lock, word, pause))
             posix_word_wait(&lock->word, word, pause);
         pause = pause ? min_u64(2 * pause, LOOK_MAX_NS) : LOOK_MIN_NS;
+        check_holder(lock); /* another thread may have noticed a copy by now */
     }
     tell_acquire(lock);
     errno = saved_errno;
@@ -308,8 +329,7 @@ static void __attribute__((noinline)) lock_take_contended(struct os_lock *lock)
     if (is_mine_by_fork(lock))
         return;
     os_copy_check();
-    if (unlikely(load_relaxed(&os_copy_made)))
-        check_holder(lock);
+    check_holder(lock);
     os_probe3(lock_wait, lock, rank_names[lock->rank], SPINS);
     sleeps = !lock_spin(lock);
     if (sleeps)

@@ -157,7 +157,7 @@ void posix_streams_fork_prepare(void);
 void posix_streams_fork_child(bool whole);
 void posix_streams_fork_done(void);
 void posix_membarrier_fork_child(void);
-void posix_bias_fork_child(void);
+void posix_bias_fork_child(bool whole);
 void posix_membarrier_register(
     void); /* registers for both membarriers, which a child has not done while calls are few */
 void posix_slices_few(void); /* no thread asks any more; widen lets all ask again */

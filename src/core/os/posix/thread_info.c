@@ -114,6 +114,12 @@ bool posix_thread_is_zombie(int thread)
     return read_stat(thread, text, sizeof text) && *field_at(text, STATE_FIELD) == 'Z';
 }
 
+bool os_thread_lives_in_child(int thread, bool whole)
+{
+    return !whole && thread > 0 && load_relaxed(&os_calls) != OS_CALLS_FEW &&
+           os_thread_exists(thread);
+}
+
 bool os_thread_exists(int thread)
 {
     int saved_errno = errno, process;

@@ -182,11 +182,11 @@ void huge_mapping_weld(struct huge_mapping *huge, size_t bytes);
 void huge_mapping_drop(struct huge_mapping *huge, size_t bytes);
 void huge_mapping_give_up(struct huge_mapping *huge);
 
-/* Under pages_lock: frees a used one; takes out the oldest free one; counts the free ones; puts one
- * that was taken out back. */
+/* Under pages_lock: the number of free ones. Frees a used one; takes out the oldest free one; puts
+ * one that was taken out back. */
+extern unsigned huge_mappings_free;
 void huge_mapping_free(struct huge_mapping *huge);
 struct huge_mapping *huge_mapping_take_oldest(void);
-unsigned huge_mapping_count_free(void);
 void huge_mapping_put(struct huge_mapping *huge);
 bool huge_mapping_unmake(struct huge_mapping *huge); /* a free one taken out; false if refused */
 

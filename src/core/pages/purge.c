@@ -193,8 +193,9 @@ static void count_given(size_t bytes)
     __atomic_fetch_add(&given_ever, bytes, __ATOMIC_RELEASE);
 }
 
-/* Unmaps the oldest free huge mapping, or purges it if that is refused. Returns false if there is
- * none or the unmapping was refused. */
+/* Unmaps the oldest free huge mapping. If that is refused, because it would split a mapping while
+ * the process has as many as it may have, purges it. Returns false if there is none or that is
+ * refused, too, as for locked memory. */
 static bool purge_huge_mapping(size_t *given)
 {
     struct huge_mapping *huge = huge_mapping_take_out();
@@ -213,29 +214,21 @@ static bool purge_huge_mapping(size_t *given)
     gone = mapping_purge(huge->base, bytes) ? bytes : 0;
     huge_mapping_put_back(huge, bytes, gone);
     *given += gone;
-    return false;
+    return gone == bytes;
 }
 
-static size_t purge_huge_mappings(size_t bytes)
-{
-    size_t given = 0;
-
-    while (given < bytes && purge_huge_mapping(&given))
-        ;
-    return given;
-}
-
-/* Unmaps also those without dirty bytes, because the process may lack address space. Mappings that
- * are freed in that time are skipped, because there may be no end to them. */
-static size_t purge_all_huge_mappings(void)
+/* Purges `bytes`; or `all`, also those without dirty bytes, because the process may lack address
+ * space. None is purged twice, and those that are freed in that time are skipped, because there may
+ * be no end to them. */
+static size_t purge_huge_mappings(size_t bytes, bool all)
 {
     size_t given = 0;
     unsigned count;
 
     os_lock_take(&pages_lock);
-    count = huge_mapping_count_free();
+    count = huge_mappings_free;
     os_lock_release(&pages_lock);
-    while (count-- && purge_huge_mapping(&given))
+    while (count-- && (all || given < bytes) && purge_huge_mapping(&given))
         ;
     return given;
 }
@@ -250,8 +243,7 @@ static bool was_refused(void)
 /* `all`: huge mappings go whatever the excess is. */
 static size_t purge_give_back(const struct excess *excess, bool all)
 {
-    size_t given =
-        all ? purge_all_huge_mappings() : purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);
+    size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS], all);
 
     given += purge_runs(excess->bytes[RUNS]);
     count_given(given);

@@ -229,6 +229,7 @@ bool working_set_ask(size_t bytes);  /* also counts them as requested */
 void working_set_answered(size_t bytes);
 /* Counts the dirty bytes of a free huge mapping held by a thread that has released the lock. */
 void working_set_in_hand(size_t bytes, bool taken);
+bool working_set_is_in_hand(void); /* whether any are, of this thread or another */
 void working_set_fork_child(void);
 bool working_set_is_due(void); /* whether to check for excess; without the lock */
 

@@ -5,9 +5,10 @@
  * order. A thread that finds another at work goes on, unless it would fail otherwise; then it
  * purges too, and the two take different pages.
  *
- * Only a thread that would fail otherwise waits for one that purges, and not for long, because the
- * system call may go to a function of the program that waits for any thread. So the runs out of
- * circulation are noted in batches:
+ * A thread that would fail even so waits for those that purge, until runs or a huge mapping come
+ * back or go. It does not wait for long, because the system call may go to a function of the
+ * program that waits for any thread. So the bytes of huge mappings in hand are counted, and the
+ * runs out of circulation are noted in batches:
  *
  *   - Fork puts back the runs that other threads had out. The child cannot know whether the pages
  *     have gone, so they count as dirty. But regions that were being unmapped, and huge mappings,
@@ -57,6 +58,14 @@ static enum outcome run_goes(const struct leaving_run *run)
     return mapping_purge(run->region->base + run->start * OS_PAGE_SIZE, run->pages * OS_PAGE_SIZE)
                ? CLEAN
                : REFUSED;
+}
+
+/* Called under the lock, when the pages are in circulation again or the addresses are free, so a
+ * thread that finds no other with pages out has the sum. Release: so does one that only reads the
+ * sum (purged_ever). */
+static void count_given(size_t bytes)
+{
+    __atomic_fetch_add(&given_ever, bytes, __ATOMIC_RELEASE);
 }
 
 /* Puts a run back into circulation and counts it. Returns the bytes that went. */
@@ -126,6 +135,7 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
     os_lock_take(&pages_lock);
     for (unsigned i = 0; i < batch->count; i++)
         given += run_comes_back(&batch->runs[i], outcomes[i]);
+    count_given(given);
     while ((ended[windows] = ended_window(batch, outcomes)))
         windows++;
     batch->thread = NULL;
@@ -171,9 +181,10 @@ static struct huge_mapping *huge_mapping_take_out(void)
     return huge;
 }
 
-/* Counts a huge mapping of `bytes` dirty bytes, of which `gone` were purged, out of hand. Puts the
- * mapping back, unless it was unmapped (NULL). */
-static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_t gone)
+/* Counts a huge mapping of `bytes` dirty bytes, of which `gone` were purged, out of hand, and
+ * `given` bytes as given. Puts the mapping back, unless it was unmapped (NULL). */
+static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_t gone,
+                                  size_t given)
 {
     os_lock_take(&pages_lock);
     working_set_in_hand(bytes, false);
@@ -182,15 +193,9 @@ static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_
         huge->bytes -= gone;
         huge_mapping_put(huge);
     }
+    count_given(given);
     os_lock_release(&pages_lock);
     os_hands_empty();
-}
-
-/* Release, so a thread that reads the sum (purged_ever) finds the pages in circulation, or the
- * addresses free. */
-static void count_given(size_t bytes)
-{
-    __atomic_fetch_add(&given_ever, bytes, __ATOMIC_RELEASE);
 }
 
 /* Unmaps the oldest free huge mapping. If that is refused, because it would split a mapping while
@@ -206,13 +211,12 @@ static bool purge_huge_mapping(size_t *given)
     bytes = huge->bytes;
     mapped = huge->mapped;
     if (huge_mapping_unmake(huge)) {
-        huge_mapping_put_back(NULL, bytes, bytes);
-        count_given(mapped - bytes);
+        huge_mapping_put_back(NULL, bytes, bytes, mapped);
         *given += bytes;
         return true;
     }
     gone = mapping_purge(huge->base, bytes) ? bytes : 0;
-    huge_mapping_put_back(huge, bytes, gone);
+    huge_mapping_put_back(huge, bytes, gone, gone);
     *given += gone;
     return gone == bytes;
 }
@@ -246,7 +250,6 @@ static size_t purge_give_back(const struct excess *excess, bool all)
     size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS], all);
 
     given += purge_runs(excess->bytes[RUNS]);
-    count_given(given);
     store_relaxed(&refused_until, given ? 0 : posix_clock_coarse_ns() + REFUSED_NS);
     return given;
 }
@@ -297,11 +300,14 @@ uint64_t purged_ever(void)
     return load_acquire(&given_ever);
 }
 
+/* Returns whether other threads have runs or huge mappings out. With full hands this thread itself
+ * may have the huge mapping, because a signal handler has interrupted its purge. */
 static bool others_give_back(void)
 {
-    bool others = false;
+    bool others;
 
     os_lock_take(&pages_lock);
+    others = !os_hands && working_set_is_in_hand();
     for (unsigned i = 0; i < BATCHES; i++)
         others |= batches[i].thread && batches[i].thread != me();
     os_lock_release(&pages_lock);

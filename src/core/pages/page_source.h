@@ -130,6 +130,10 @@ struct leaving_run {
 /* Takes dirty runs, of about `pages` dirty pages, out of circulation, from the last regions
  * first. */
 unsigned region_runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
+/* Takes the node's last region before *slot that has no dirty page and only free ones out of
+ * circulation, and stores the region's slot in *slot. Begin with ARENA_FULL. Returns false if there
+ * is none. */
+bool region_empty_leaves(unsigned node, unsigned *slot, struct leaving_run *run);
 /* Puts a run back. The region has been added again if the run was whole. */
 void region_run_return(const struct leaving_run *run, bool clean);
 /* Frees a run whose memory is gone already. */
@@ -150,9 +154,9 @@ void arena_note_dirty(
 /* Finds the first region from *slot on that may have a free run of `pages`, and stores the region's
  * slot in *slot. Returns NULL if there is none. */
 struct region *arena_find(unsigned node, unsigned *slot, unsigned pages);
-/* Finds the last region before *slot that has dirty pages, and stores the region's slot in *slot.
- * Begin with ARENA_FULL. */
-struct region *arena_find_dirty(unsigned node, unsigned *slot);
+/* Finds the last region before *slot, or the last one that has dirty pages, and stores the region's
+ * slot in *slot. Begin with ARENA_FULL. */
+struct region *arena_find_before(unsigned node, unsigned *slot, bool dirty);
 /* Returns the first region from *slot on that has dirty pages and room for a run. */
 struct region *arena_find_dirty_from(unsigned node, unsigned *slot, unsigned pages);
 

@@ -55,6 +55,8 @@ static enum outcome run_goes(const struct leaving_run *run)
 {
     if (run->whole && region_unmake(run->region))
         return GONE;
+    if (!run->dirty)
+        return CLEAN;
     return mapping_purge(run->region->base + run->start * OS_PAGE_SIZE, run->pages * OS_PAGE_SIZE)
                ? CLEAN
                : REFUSED;
@@ -133,9 +135,12 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
     size_t given = 0;
 
     os_lock_take(&pages_lock);
-    for (unsigned i = 0; i < batch->count; i++)
-        given += run_comes_back(&batch->runs[i], outcomes[i]);
-    count_given(given);
+    for (unsigned i = 0; i < batch->count; i++) {
+        size_t went = run_comes_back(&batch->runs[i], outcomes[i]);
+
+        given += went;
+        count_given(outcomes[i] == GONE ? batch->runs[i].pages * OS_PAGE_SIZE : went);
+    }
     while ((ended[windows] = ended_window(batch, outcomes)))
         windows++;
     batch->thread = NULL;
@@ -145,12 +150,10 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
     return given;
 }
 
-/* Purges one batch of about `bytes`. Returns the bytes that went, 0 if there were none or all were
- * refused. */
-static size_t purge_batch(size_t bytes)
+/* Returns the bytes that went, 0 if there is no batch, no run in it, or all were refused. */
+static size_t purge_batch(struct leaving_batch *batch)
 {
     enum outcome outcomes[RUNS_AT_ONCE];
-    struct leaving_batch *batch = purge_take_out(bytes);
 
     for (unsigned i = 0; batch && i < batch->count; i++)
         outcomes[i] = run_goes(&batch->runs[i]);
@@ -161,9 +164,39 @@ static size_t purge_runs(size_t bytes)
 {
     size_t given = 0, more;
 
-    while (given < bytes && (more = purge_batch(bytes - given)) > 0)
+    while (given < bytes && (more = purge_batch(purge_take_out(bytes - given))) > 0)
         given += more;
     return given;
+}
+
+/* Unmaps the node's last region before *slot of which all pages are free and clean. Returns false
+ * if there is none. */
+static bool purge_empty_region(unsigned node, unsigned *slot)
+{
+    struct leaving_batch *batch;
+    bool found = false;
+
+    os_lock_take(&pages_lock);
+    batch = batch_begin();
+    if (batch) {
+        found = region_empty_leaves(node, slot, &batch->runs[0]);
+        batch->count = found;
+    }
+    os_lock_release(&pages_lock);
+    purge_batch(batch);
+    return found;
+}
+
+/* Unmaps regions without any memory, because the process may lack address space. Goes through the
+ * slots once, because other threads may free more without end. */
+static void purge_empty_regions(void)
+{
+    for (unsigned node = 0; node < os_node_count(); node++) {
+        unsigned slot = ARENA_FULL;
+
+        while (purge_empty_region(node, &slot))
+            ;
+    }
 }
 
 /* Takes the oldest free huge mapping in hand. A fork's child loses it. */
@@ -244,12 +277,14 @@ static bool was_refused(void)
     return until && posix_clock_coarse_ns() < until;
 }
 
-/* `all`: huge mappings go whatever the excess is. */
+/* `all`: huge mappings and empty regions go whatever the excess is. */
 static size_t purge_give_back(const struct excess *excess, bool all)
 {
     size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS], all);
 
     given += purge_runs(excess->bytes[RUNS]);
+    if (all)
+        purge_empty_regions();
     store_relaxed(&refused_until, given ? 0 : posix_clock_coarse_ns() + REFUSED_NS);
     return given;
 }

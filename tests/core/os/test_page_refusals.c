@@ -115,6 +115,39 @@ TEST(a_free_one_without_memory_makes_room, little_address_space, as_before)
     os_pages_trim();
 }
 
+#define BLOCKS 16                  /* two in a region */
+#define GROWN  (RUN_MAX + 8 * MIB) /* more than fits there */
+
+/* Runs that outgrow their regions leave these without any memory. */
+TEST(a_region_without_memory_makes_room, begin_with_everything_kept)
+{
+    size_t mapped = arena_bytes(0);
+    char *blocks[BLOCKS], *other;
+    bool all_grew = true;
+
+    for (unsigned i = 0; i < BLOCKS; i++)
+        blocks[i] = take(RUN_MAX - MIB);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        char *grown = os_pages_resize(blocks[i], RUN_MAX - MIB, GROWN, &owner);
+
+        all_grew &= grown != NULL;
+        blocks[i] = grown ? grown : blocks[i];
+    }
+    if (!all_grew)
+        skip(); /* memory cannot be moved, with Linux before 5.7 */
+    assert_true(arena_bytes(0) >= mapped + BLOCKS * RUN_MAX);
+    assert_int_equal(pages().retained, 0);
+    assert_int_equal(leave_addresses(100 * MIB), 0);
+    other = os_pages_alloc(200 * MIB, OS_PAGE_SIZE, 0, NULL);
+    setrlimit(RLIMIT_AS, &before);
+    assert_non_null(other);
+    assert_int_equal(arena_bytes(0), mapped);
+    os_pages_free(other, 200 * MIB);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        give(blocks[i], GROWN);
+    os_pages_trim();
+}
+
 /* ---------------------------------------------------------- at the limit, while another purges */
 
 static pthread_t beside;

@@ -12,8 +12,8 @@
  * Pages that had MADV_DONTFORK when the process was forked are not there in the child, and anything
  * may be mapped in their place, by the program, too. So they are lost: no longer owed and never
  * free. Fork's handler in the child looks for them, because nothing can have been mapped since. The
- * call that undoes the advice finds those of a fork that took nothing, and of what the forking
- * thread had in hand.
+ * call that undoes the advice, or the end of the window, finds those of a fork that took nothing,
+ * and of what the forking thread had in hand.
  */
 #include "pages/page_source.h"
 #include "pages/pages.h"
@@ -102,9 +102,19 @@ static void owed_each(struct region *region, owed_act *act)
         all_but_hand(&run, act);
 }
 
+/* Asks under the lock, as fork's handler does: that is no function of the program. */
+static void owed_end(struct region *region, unsigned start, unsigned end)
+{
+    bool there =
+        !(advice_owing.kinds & MAPPING_DONTFORK) ||
+        mapping_is_there(region->base + start * OS_PAGE_SIZE, (end - start) * OS_PAGE_SIZE);
+
+    (there ? owed_put : owed_lose)(region, start, end);
+}
+
 void advice_undo_drop(struct region *region)
 {
-    owed_each(region, owed_put);
+    owed_each(region, owed_end);
 }
 
 /* Puts the run in hand back if all of it is `there`. Returns a window that only waited for it,

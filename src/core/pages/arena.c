@@ -173,11 +173,11 @@ struct region *arena_find_dirty_from(unsigned node, unsigned *slot, unsigned pag
     return NULL;
 }
 
-struct region *arena_find_dirty(unsigned node, unsigned *slot)
+struct region *arena_find_before(unsigned node, unsigned *slot, bool dirty)
 {
     struct arena *arena = &arenas[node];
     unsigned end = *slot < arena->slots ? *slot : arena->slots;
-    unsigned behind = behind_last(arena, end, true);
+    unsigned behind = behind_last(arena, end, dirty);
 
     if (!behind)
         return NULL;

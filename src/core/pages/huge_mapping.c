@@ -33,6 +33,7 @@
 static struct list bins[BINS];
 static uint64_t bins_used[(BINS + BITS_PER_WORD - 1) / BITS_PER_WORD];
 static struct list by_age = {&by_age, &by_age};
+unsigned huge_mappings_free;
 
 /* Returns the bin with the largest bound not above `bytes`. The first bin has all smaller ones
  * too. */
@@ -54,6 +55,7 @@ static void bin_add(struct huge_mapping *huge)
         list_init(&bins[bin]);
     list_add_head(&bins[bin], &huge->link);
     bits_set(bins_used, bin);
+    huge_mappings_free++;
 }
 
 static struct huge_mapping *huge_mapping_unlink(struct huge_mapping *huge)
@@ -64,6 +66,7 @@ static struct huge_mapping *huge_mapping_unlink(struct huge_mapping *huge)
     list_remove(&huge->age);
     if (list_is_empty(&bins[bin]))
         bits_clear(bins_used, bin);
+    huge_mappings_free--;
     return huge;
 }
 
@@ -78,18 +81,6 @@ struct huge_mapping *huge_mapping_take_oldest(void)
     struct huge_mapping *huge = list_first(&by_age, struct huge_mapping, age);
 
     return huge ? huge_mapping_unlink(huge) : NULL;
-}
-
-unsigned huge_mapping_count_free(void)
-{
-    const struct list *item;
-    unsigned count = 0;
-
-    list_for_each(item, &by_age)
-    {
-        count++;
-    }
-    return count;
 }
 
 /* -------------------------------------------------------------------------------- which of them */

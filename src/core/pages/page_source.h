@@ -130,6 +130,10 @@ struct leaving_run {
 /* Takes dirty runs, of about `pages` dirty pages, out of circulation, from the last regions
  * first. */
 unsigned region_runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
+/* Takes the node's last region before *slot that has no dirty page and only free ones out of
+ * circulation, and stores the region's slot in *slot. Begin with ARENA_FULL. Returns false if there
+ * is none. */
+bool region_empty_leaves(unsigned node, unsigned *slot, struct leaving_run *run);
 /* Puts a run back. The region has been added again if the run was whole. */
 void region_run_return(const struct leaving_run *run, bool clean);
 /* Frees a run whose memory is gone already. */
@@ -150,9 +154,9 @@ void arena_note_dirty(
 /* Finds the first region from *slot on that may have a free run of `pages`, and stores the region's
  * slot in *slot. Returns NULL if there is none. */
 struct region *arena_find(unsigned node, unsigned *slot, unsigned pages);
-/* Finds the last region before *slot that has dirty pages, and stores the region's slot in *slot.
- * Begin with ARENA_FULL. */
-struct region *arena_find_dirty(unsigned node, unsigned *slot);
+/* Finds the last region before *slot, or the last one that has dirty pages, and stores the region's
+ * slot in *slot. Begin with ARENA_FULL. */
+struct region *arena_find_before(unsigned node, unsigned *slot, bool dirty);
 /* Returns the first region from *slot on that has dirty pages and room for a run. */
 struct region *arena_find_dirty_from(unsigned node, unsigned *slot, unsigned pages);
 
@@ -182,11 +186,11 @@ void huge_mapping_weld(struct huge_mapping *huge, size_t bytes);
 void huge_mapping_drop(struct huge_mapping *huge, size_t bytes);
 void huge_mapping_give_up(struct huge_mapping *huge);
 
-/* Under pages_lock: frees a used one; takes out the oldest free one; counts the free ones; puts one
- * that was taken out back. */
+/* Under pages_lock: the number of free ones. Frees a used one; takes out the oldest free one; puts
+ * one that was taken out back. */
+extern unsigned huge_mappings_free;
 void huge_mapping_free(struct huge_mapping *huge);
 struct huge_mapping *huge_mapping_take_oldest(void);
-unsigned huge_mapping_count_free(void);
 void huge_mapping_put(struct huge_mapping *huge);
 bool huge_mapping_unmake(struct huge_mapping *huge); /* a free one taken out; false if refused */
 
@@ -229,6 +233,7 @@ bool working_set_ask(size_t bytes);  /* also counts them as requested */
 void working_set_answered(size_t bytes);
 /* Counts the dirty bytes of a free huge mapping held by a thread that has released the lock. */
 void working_set_in_hand(size_t bytes, bool taken);
+bool working_set_is_in_hand(void); /* whether any are, of this thread or another */
 void working_set_fork_child(void);
 bool working_set_is_due(void); /* whether to check for excess; without the lock */
 

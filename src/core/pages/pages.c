@@ -18,6 +18,9 @@
  * so its memory moves and need not be copied, now or later. */
 #define RUN_GROWN_MAX HUGE_MAPPING_ALIGNMENT
 
+/* The first; one after this thread has purged everything; one after it has waited for others. */
+#define TRIES 3
+
 static void purge_excess(bool all_of_it)
 {
     struct excess excess;
@@ -46,21 +49,28 @@ static void *pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *cl
     return huge_mapping_alloc(bytes, alignment, node, clean);
 }
 
+/* Purges everything, because our dirty pages may be the memory that the system lacks. Returns
+ * whether this thread or another has purged anything since the sum was `given`. */
+static bool pages_came_back(uint64_t given)
+{
+    purge_everything();
+    return purged_ever() != given;
+}
+
 void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed)
 {
-    uint64_t given = purged_ever();
+    unsigned tries = 0;
     bool clean = true;
+    uint64_t given;
     void *pages;
 
     debug_assert(are_whole(NULL, bytes));
     if (injected_failure())
         return NULL;
-    pages = pages_alloc(bytes, alignment, node, &clean);
-    if (!pages) {
-        purge_everything();         /* our dirty pages may be the memory that the system lacks */
-        if (purged_ever() != given) /* by this thread or another */
-            pages = pages_alloc(bytes, alignment, node, &clean);
-    }
+    do {
+        given = purged_ever();
+        pages = pages_alloc(bytes, alignment, node, &clean);
+    } while (!pages && ++tries < TRIES && pages_came_back(given));
     /* there may be no room for a region; what the system refused, it would refuse again */
     if (!pages && bytes <= RUN_MAX && !region_was_refused(max_size(bytes, HUGE_MAPPING_ALIGNMENT)))
         pages = huge_mapping_alloc(bytes, alignment, node, &clean);

@@ -5,9 +5,10 @@
  * order. A thread that finds another at work goes on, unless it would fail otherwise; then it
  * purges too, and the two take different pages.
  *
- * Only a thread that would fail otherwise waits for one that purges, and not for long, because the
- * system call may go to a function of the program that waits for any thread. So the runs out of
- * circulation are noted in batches:
+ * A thread that would fail even so waits for those that purge, until runs or a huge mapping come
+ * back or go. It does not wait for long, because the system call may go to a function of the
+ * program that waits for any thread. So the bytes of huge mappings in hand are counted, and the
+ * runs out of circulation are noted in batches:
  *
  *   - Fork puts back the runs that other threads had out. The child cannot know whether the pages
  *     have gone, so they count as dirty. But regions that were being unmapped, and huge mappings,
@@ -54,9 +55,19 @@ static enum outcome run_goes(const struct leaving_run *run)
 {
     if (run->whole && region_unmake(run->region))
         return GONE;
+    if (!run->dirty)
+        return CLEAN;
     return mapping_purge(run->region->base + run->start * OS_PAGE_SIZE, run->pages * OS_PAGE_SIZE)
                ? CLEAN
                : REFUSED;
+}
+
+/* Called under the lock, when the pages are in circulation again or the addresses are free, so a
+ * thread that finds no other with pages out has the sum. Release: so does one that only reads the
+ * sum (purged_ever). */
+static void count_given(size_t bytes)
+{
+    __atomic_fetch_add(&given_ever, bytes, __ATOMIC_RELEASE);
 }
 
 /* Puts a run back into circulation and counts it. Returns the bytes that went. */
@@ -124,8 +135,12 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
     size_t given = 0;
 
     os_lock_take(&pages_lock);
-    for (unsigned i = 0; i < batch->count; i++)
-        given += run_comes_back(&batch->runs[i], outcomes[i]);
+    for (unsigned i = 0; i < batch->count; i++) {
+        size_t went = run_comes_back(&batch->runs[i], outcomes[i]);
+
+        given += went;
+        count_given(outcomes[i] == GONE ? batch->runs[i].pages * OS_PAGE_SIZE : went);
+    }
     while ((ended[windows] = ended_window(batch, outcomes)))
         windows++;
     batch->thread = NULL;
@@ -135,12 +150,10 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
     return given;
 }
 
-/* Purges one batch of about `bytes`. Returns the bytes that went, 0 if there were none or all were
- * refused. */
-static size_t purge_batch(size_t bytes)
+/* Returns the bytes that went, 0 if there is no batch, no run in it, or all were refused. */
+static size_t purge_batch(struct leaving_batch *batch)
 {
     enum outcome outcomes[RUNS_AT_ONCE];
-    struct leaving_batch *batch = purge_take_out(bytes);
 
     for (unsigned i = 0; batch && i < batch->count; i++)
         outcomes[i] = run_goes(&batch->runs[i]);
@@ -151,9 +164,39 @@ static size_t purge_runs(size_t bytes)
 {
     size_t given = 0, more;
 
-    while (given < bytes && (more = purge_batch(bytes - given)) > 0)
+    while (given < bytes && (more = purge_batch(purge_take_out(bytes - given))) > 0)
         given += more;
     return given;
+}
+
+/* Unmaps the node's last region before *slot of which all pages are free and clean. Returns false
+ * if there is none. */
+static bool purge_empty_region(unsigned node, unsigned *slot)
+{
+    struct leaving_batch *batch;
+    bool found = false;
+
+    os_lock_take(&pages_lock);
+    batch = batch_begin();
+    if (batch) {
+        found = region_empty_leaves(node, slot, &batch->runs[0]);
+        batch->count = found;
+    }
+    os_lock_release(&pages_lock);
+    purge_batch(batch);
+    return found;
+}
+
+/* Unmaps regions without any memory, because the process may lack address space. Goes through the
+ * slots once, because other threads may free more without end. */
+static void purge_empty_regions(void)
+{
+    for (unsigned node = 0; node < os_node_count(); node++) {
+        unsigned slot = ARENA_FULL;
+
+        while (purge_empty_region(node, &slot))
+            ;
+    }
 }
 
 /* Takes the oldest free huge mapping in hand. A fork's child loses it. */
@@ -171,9 +214,10 @@ static struct huge_mapping *huge_mapping_take_out(void)
     return huge;
 }
 
-/* Counts a huge mapping of `bytes` dirty bytes, of which `gone` were purged, out of hand. Puts the
- * mapping back, unless it was unmapped (NULL). */
-static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_t gone)
+/* Counts a huge mapping of `bytes` dirty bytes, of which `gone` were purged, out of hand, and
+ * `given` bytes as given. Puts the mapping back, unless it was unmapped (NULL). */
+static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_t gone,
+                                  size_t given)
 {
     os_lock_take(&pages_lock);
     working_set_in_hand(bytes, false);
@@ -182,19 +226,14 @@ static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_
         huge->bytes -= gone;
         huge_mapping_put(huge);
     }
+    count_given(given);
     os_lock_release(&pages_lock);
     os_hands_empty();
 }
 
-/* Release, so a thread that reads the sum (purged_ever) finds the pages in circulation, or the
- * addresses free. */
-static void count_given(size_t bytes)
-{
-    __atomic_fetch_add(&given_ever, bytes, __ATOMIC_RELEASE);
-}
-
-/* Unmaps the oldest free huge mapping, or purges it if that is refused. Returns false if there is
- * none or the unmapping was refused. */
+/* Unmaps the oldest free huge mapping. If that is refused, because it would split a mapping while
+ * the process has as many as it may have, purges it. Returns false if there is none or that is
+ * refused, too, as for locked memory. */
 static bool purge_huge_mapping(size_t *given)
 {
     struct huge_mapping *huge = huge_mapping_take_out();
@@ -205,37 +244,28 @@ static bool purge_huge_mapping(size_t *given)
     bytes = huge->bytes;
     mapped = huge->mapped;
     if (huge_mapping_unmake(huge)) {
-        huge_mapping_put_back(NULL, bytes, bytes);
-        count_given(mapped - bytes);
+        huge_mapping_put_back(NULL, bytes, bytes, mapped);
         *given += bytes;
         return true;
     }
     gone = mapping_purge(huge->base, bytes) ? bytes : 0;
-    huge_mapping_put_back(huge, bytes, gone);
+    huge_mapping_put_back(huge, bytes, gone, gone);
     *given += gone;
-    return false;
+    return gone == bytes;
 }
 
-static size_t purge_huge_mappings(size_t bytes)
-{
-    size_t given = 0;
-
-    while (given < bytes && purge_huge_mapping(&given))
-        ;
-    return given;
-}
-
-/* Unmaps also those without dirty bytes, because the process may lack address space. Mappings that
- * are freed in that time are skipped, because there may be no end to them. */
-static size_t purge_all_huge_mappings(void)
+/* Purges `bytes`; or `all`, also those without dirty bytes, because the process may lack address
+ * space. None is purged twice, and those that are freed in that time are skipped, because there may
+ * be no end to them. */
+static size_t purge_huge_mappings(size_t bytes, bool all)
 {
     size_t given = 0;
     unsigned count;
 
     os_lock_take(&pages_lock);
-    count = huge_mapping_count_free();
+    count = huge_mappings_free;
     os_lock_release(&pages_lock);
-    while (count-- && purge_huge_mapping(&given))
+    while (count-- && (all || given < bytes) && purge_huge_mapping(&given))
         ;
     return given;
 }
@@ -247,14 +277,14 @@ static bool was_refused(void)
     return until && posix_clock_coarse_ns() < until;
 }
 
-/* `all`: huge mappings go whatever the excess is. */
+/* `all`: huge mappings and empty regions go whatever the excess is. */
 static size_t purge_give_back(const struct excess *excess, bool all)
 {
-    size_t given =
-        all ? purge_all_huge_mappings() : purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);
+    size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS], all);
 
     given += purge_runs(excess->bytes[RUNS]);
-    count_given(given);
+    if (all)
+        purge_empty_regions();
     store_relaxed(&refused_until, given ? 0 : posix_clock_coarse_ns() + REFUSED_NS);
     return given;
 }
@@ -305,11 +335,14 @@ uint64_t purged_ever(void)
     return load_acquire(&given_ever);
 }
 
+/* Returns whether other threads have runs or huge mappings out. With full hands this thread itself
+ * may have the huge mapping, because a signal handler has interrupted its purge. */
 static bool others_give_back(void)
 {
-    bool others = false;
+    bool others;
 
     os_lock_take(&pages_lock);
+    others = !os_hands && working_set_is_in_hand();
     for (unsigned i = 0; i < BATCHES; i++)
         others |= batches[i].thread && batches[i].thread != me();
     os_lock_release(&pages_lock);

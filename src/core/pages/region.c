@@ -370,10 +370,22 @@ unsigned region_runs_leave(unsigned pages, struct leaving_run *runs, unsigned co
         unsigned slot = ARENA_FULL;
         struct region *region;
 
-        while (pages && taken < count && (region = arena_find_dirty(node, &slot)))
+        while (pages && taken < count && (region = arena_find_before(node, &slot, true)))
             taken += runs_of_one_leave(region, &pages, runs + taken, count - taken);
     }
     return taken;
+}
+
+bool region_empty_leaves(unsigned node, unsigned *slot, struct leaving_run *run)
+{
+    struct region *region;
+
+    while ((region = arena_find_before(node, slot, false)))
+        if (region->free_pages == region->pages && !region->dirty_pages && !region->window) {
+            region_leaves(region, run);
+            return true;
+        }
+    return false;
 }
 
 void region_run_return(const struct leaving_run *run, bool clean)

@@ -274,6 +274,11 @@ void working_set_in_hand(size_t bytes, bool taken)
     in_hand = taken ? in_hand + bytes : in_hand - bytes;
 }
 
+bool working_set_is_in_hand(void)
+{
+    return in_hand != 0;
+}
+
 /* Forgets the bytes that other threads requested or held, because these do not exist in the
  * child. */
 void working_set_fork_child(void)

@@ -130,4 +130,30 @@ TEST(where_no_mapping_can_be_had)
     assert_int_equal(stats.used + stats.retained, 0);
 }
 
+/* Unmapping most of them would split a mapping, so they are purged. */
+TEST(one_trim_purges_all)
+{
+    char *blocks[12], *many;
+    struct os_pages_stats stats;
+    size_t bytes;
+
+    prudence_free(prudence_malloc(12 * 40 * MIB)); /* later ones are parts of it */
+    for (unsigned i = 0; i < 12; i++) {
+        blocks[i] = prudence_malloc(40 * MIB);
+        assert_non_null(blocks[i]);
+    }
+    many = use_up(&bytes);
+    if (!many)
+        skip();
+    for (unsigned i = 1; i < 11; i++)
+        prudence_free(blocks[i]);
+    prudence_trim();
+    os_pages_stats(&stats);
+    munmap(many, bytes);
+    assert_int_equal(stats.retained, 0);
+    prudence_free(blocks[0]);
+    prudence_free(blocks[11]);
+    prudence_trim();
+}
+
 SUITE()

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Refusals of the system leave no trace in the peak, in predicted demand, or in the books' memory.
- * While the system is asked, the limit holds for all threads.
- *
- * ctest: not-with thread (one thread)
+ * Before an allocation fails, address space without memory is unmapped. While the system is asked,
+ * the limit holds for all threads, and one that would fail waits for another that purges.
  */
 #include <limits.h>
+#include <pthread.h>
 #include <sys/resource.h>
+#include <time.h>
 
-#include "support/pages.h"
+#include "support/owned_pages.h"
 #include "support/process_memory.h"
 #include "support/stats.h"
 
@@ -16,16 +17,21 @@
 
 static struct rlimit before;
 
-/* Leaves the process address space for one more GiB. */
-static int little_address_space(void **state)
+/* Leaves the process address space for that many bytes more. */
+static int leave_addresses(size_t more)
 {
     struct rlimit limit;
 
-    begin_with_everything_kept(state);
     getrlimit(RLIMIT_AS, &before);
     limit = before;
-    limit.rlim_cur = address_space() + GIB;
+    limit.rlim_cur = address_space() + more;
     return setrlimit(RLIMIT_AS, &limit);
+}
+
+static int little_address_space(void **state)
+{
+    begin_with_everything_kept(state);
+    return leave_addresses(GIB);
 }
 
 static int as_before(void **state)
@@ -58,7 +64,6 @@ static void expect_no_growth(size_t size)
 {
     char *block = os_pages_alloc(size, OS_PAGE_SIZE, 0, NULL);
     struct os_pages_stats then;
-    static char owner;
 
     assert_non_null(block);
     assert_true(os_page_owner_set(block, size, &owner));
@@ -95,7 +100,6 @@ TEST(growth_of_a_free_one, little_address_space, as_before)
 TEST(a_free_one_without_memory_makes_room, little_address_space, as_before)
 {
     char *block = os_pages_alloc(640 * MIB, OS_PAGE_SIZE, 0, NULL), *other;
-    static char owner;
 
     assert_non_null(block);
     assert_true(os_page_owner_set(block, 640 * MIB, &owner));
@@ -109,6 +113,125 @@ TEST(a_free_one_without_memory_makes_room, little_address_space, as_before)
     os_pages_free(other, 550 * MIB);
     os_pages_free(block, 330 * MIB);
     os_pages_trim();
+}
+
+#define BLOCKS 16                  /* two in a region */
+#define GROWN  (RUN_MAX + 8 * MIB) /* more than fits there */
+
+/* Runs that outgrow their regions leave these without any memory. */
+TEST(a_region_without_memory_makes_room, begin_with_everything_kept)
+{
+    size_t mapped = arena_bytes(0);
+    char *blocks[BLOCKS], *other;
+    bool all_grew = true;
+
+    for (unsigned i = 0; i < BLOCKS; i++)
+        blocks[i] = take(RUN_MAX - MIB);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        char *grown = os_pages_resize(blocks[i], RUN_MAX - MIB, GROWN, &owner);
+
+        all_grew &= grown != NULL;
+        blocks[i] = grown ? grown : blocks[i];
+    }
+    if (!all_grew)
+        skip(); /* memory cannot be moved, with Linux before 5.7 */
+    assert_true(arena_bytes(0) >= mapped + BLOCKS * RUN_MAX);
+    assert_int_equal(pages().retained, 0);
+    assert_int_equal(leave_addresses(100 * MIB), 0);
+    other = os_pages_alloc(200 * MIB, OS_PAGE_SIZE, 0, NULL);
+    setrlimit(RLIMIT_AS, &before);
+    assert_non_null(other);
+    assert_int_equal(arena_bytes(0), mapped);
+    os_pages_free(other, 200 * MIB);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        give(blocks[i], GROWN);
+    os_pages_trim();
+}
+
+/* ---------------------------------------------------------- at the limit, while another purges */
+
+static pthread_t beside;
+static void *got;
+static unsigned unmapped;
+static bool has_ended; /* atomic */
+
+static void *allocate_most(void *unused)
+{
+    got = os_pages_alloc(450 * MIB, OS_PAGE_SIZE, 0, NULL);
+    store_release(&has_ended, true);
+    return unused;
+}
+
+static void pause_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000l * ms}, NULL);
+}
+
+/* A huge mapping is in hand when another thread allocates. */
+static void let_another_allocate(const char *call)
+{
+    if (strcmp(call, "munmap") || unmapped++)
+        return;
+    pthread_create(&beside, NULL, allocate_most, NULL);
+    for (unsigned i = 0; i < 30 && !load_acquire(&has_ended); i++)
+        pause_ms(1);
+}
+
+/* The other thread can purge only a run, which is not enough. */
+TEST(an_allocation_waits_for_a_huge_mapping_that_goes, begin_with_everything_kept)
+{
+    void *run = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
+
+    os_pages_free(os_pages_alloc(400 * MIB, OS_PAGE_SIZE, 0, NULL), 400 * MIB);
+    os_pages_free(run, MIB);
+    os_pages_set_limit(pages().used + 600 * MIB);
+    mapping_watch(let_another_allocate);
+    os_pages_trim();
+    mapping_watch(NULL);
+    assert_true(unmapped > 0);
+    pthread_join(beside, NULL);
+    os_pages_set_limit(0);
+    assert_non_null(got);
+    os_pages_free(got, 450 * MIB);
+    os_pages_trim();
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now_is;
+
+    clock_gettime(CLOCK_MONOTONIC, &now_is);
+    return (uint64_t)now_is.tv_sec * 1000000000u + (uint64_t)now_is.tv_nsec;
+}
+
+static void hold(bool held)
+{
+    if (held)
+        os_hands_full();
+    os_lock_take(&pages_lock);
+    working_set_in_hand(MIB, held);
+    os_lock_release(&pages_lock);
+    if (!held)
+        os_hands_empty();
+}
+
+/* As a signal handler does that interrupts a purge. It waits for no other thread, so one of several
+ * calls is short. */
+TEST(no_thread_waits_for_itself, begin_with_everything_kept)
+{
+    uint64_t least = UINT64_MAX;
+
+    hold(true);
+    os_pages_set_limit(MIB);
+    for (unsigned i = 0; i < 5; i++) {
+        uint64_t start = clock_ns();
+
+        assert_null(os_pages_alloc(100 * MIB, OS_PAGE_SIZE, 0, NULL));
+        least = min_u64(least, clock_ns() - start);
+    }
+    os_pages_set_limit(0);
+    hold(false);
+    assert_in_range(least, 0, 50000000); /* ns; half of the shortest wait for a thread that stays */
 }
 
 /* Large failed requests are no reason to keep much. */
@@ -145,16 +268,10 @@ TEST(by_realloc, little_address_space, as_before)
     prudence_free(block);
 }
 
-/* Leaves the process no address space. */
 static int no_address_space(void **state)
 {
-    struct rlimit limit;
-
     begin_with_everything_kept(state);
-    getrlimit(RLIMIT_AS, &before);
-    limit = before;
-    limit.rlim_cur = address_space();
-    return setrlimit(RLIMIT_AS, &limit);
+    return leave_addresses(0);
 }
 
 static unsigned maps;

@@ -127,7 +127,7 @@ TEST(the_arena_has_groups)
     struct region **regions = calloc(count, sizeof *regions);
     unsigned slot = ARENA_FULL;
 
-    assert_null(arena_find_dirty(node, &slot));
+    assert_null(arena_find_before(node, &slot, true));
     slot = 0;
     assert_null(arena_find(node, &slot, 1));
     for (unsigned i = 0; i < count; i++) {
@@ -156,9 +156,9 @@ TEST(the_arena_has_groups)
         slot = 0;
         assert_null(arena_find(node, &slot, 8));
         slot = ARENA_FULL;
-        assert_ptr_equal(arena_find_dirty(node, &slot), region);
+        assert_ptr_equal(arena_find_before(node, &slot, true), region);
         slot = places[i];
-        assert_null(arena_find_dirty(node, &slot)); /* none before */
+        assert_null(arena_find_before(node, &slot, true)); /* none before */
         region->longest = 0;
         arena_note_longest(region);
         region->dirty_pages = 0;

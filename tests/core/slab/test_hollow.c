@@ -3,8 +3,8 @@
  * Hollow pages, within slabs in use, go back to the system, and live objects keep their contents.
  * Objects of type-safe and constructed caches stay as they are. While the pages of a slab are
  * purged, no thread gets objects of the slab, also if others are freed, and a child of fork finds
- * all slabs where they belong; and the cache may be destroyed. Decay does this to slabs that no
- * thread used for a round, and pauses if that was wrong.
+ * all slabs where they belong; and the cache may be destroyed, or get a window. Decay does this to
+ * slabs that no thread used for a round, and pauses if that was wrong.
  *
  * ctest: not-with thread (mincore; a fork within a call)
  * ctest: small-pages (large ones all have live objects)
@@ -19,6 +19,7 @@
 #include "slab/reclaim/decay.h"
 #include "slab/reclaim/hollow.h"
 #include "support/pages.h"
+#include "support/window_test.h"
 
 #define COUNT 4096
 #define SIZE  512
@@ -246,7 +247,7 @@ TEST(a_slab_in_a_huge_mapping_does_not_end_a_trim)
 
 /* ---------------------------------------------------------------------- while pages are purged */
 
-static unsigned seen;
+static unsigned seen, taken_from_window;
 
 /* Returns whether this is the first purge of a hollow page. */
 static bool is_first(const char *call)
@@ -605,6 +606,65 @@ TEST(the_cache_is_destroyed)
         assert_true(seen > 0);
         assert_int_equal(pages().used, used);
     }
+}
+
+static bool is_in_window(const void *pages)
+{
+    return cache->body->window && os_window_has(cache->body->window, pages);
+}
+
+/* Frees the new objects. In the window those that stay() leave their slabs hollow. */
+static void free_most_of_more(void)
+{
+    for (unsigned i = 0; i < COUNT; i++) {
+        if (is_in_window(more[i]) && stays(i))
+            continue;
+        free_all(cache, &more[i], 1);
+        more[i] = NULL;
+    }
+    prudence_cache_shrink(cache);
+}
+
+/* Inlined code begins to use the cache, so new slabs are in a window. Counts slabs of the window
+ * whose pages are then purged: the destruction of the cache, which may come at any time, unmaps
+ * the window. */
+static void make_window(const char *call)
+{
+    struct list *item;
+
+    if (is_first(call)) {
+        want_window(cache);
+        allocate_all(cache, more, COUNT);
+        free_most_of_more();
+    }
+    list_for_each(item, &node_here(cache)->away)
+    {
+        taken_from_window += is_in_window(list_entry(item, struct slab, link)->pages);
+    }
+}
+
+TEST(a_cache_gets_a_window)
+{
+    unsigned left = 0;
+
+    if (!windows_exist())
+        skip();
+    fill(fixed_cache(SIZE, 64, manual_domain()));
+    seen = 0;
+    mapping_watch(make_window);
+    hollow_purge();
+    mapping_watch(NULL);
+    assert_true(seen > 1);
+    for (unsigned i = 0; i < COUNT; i++) {
+        left += more[i] != NULL;
+        if (more[i])
+            free_all(cache, &more[i], 1);
+    }
+    if (cache->body->window)
+        assert_true(left > 0); /* slabs of the window had hollow pages */
+    assert_int_equal(taken_from_window, 0);
+    assert_live_ones();
+    end();
 }
 
 TEST(no_decay_leaves_hollow_pages)

@@ -12,8 +12,9 @@
  * if all of it becomes free.
  *
  * What is kept in free objects must not go. So type-safe and constructed ones are skipped, and
- * those of slabs with extensions. Slabs of a window stay as well, because inlined code knows their
- * places, and slabs with latent objects, which will soon change.
+ * those of slabs with extensions. Slabs with latent objects stay, because they will soon change.
+ * So do those of a cache that has a window, because the destruction of the cache would unmap the
+ * window under the system call.
  *
  * Locks: a node's lock guards its lists. The count of visitors holds the cache (all_caches.c), but
  * not during the system call: a function that replaces madvise() may wait for a thread that
@@ -88,10 +89,13 @@ static bool add_ranges(struct hollow *hollow, struct slab *slab)
     return last != NULL;
 }
 
-/* Takes the slab off its list if it has hollow pages that may be purged. */
+/* Takes the slab off its list if it has hollow pages that may be purged. The cache may have got a
+ * window since may_be_hollow(). Relaxed: a slab in the window came to the list after the window was
+ * stored, and under the node's lock, which this thread holds. */
 static bool take_away(struct slab_node *node, struct hollow *hollow, struct slab *slab)
 {
-    if (slab->latent || load_relaxed(&slab->extensions) || !os_pages_may_empty(slab->pages) ||
+    if (slab->latent || load_relaxed(&slab->extensions) ||
+        load_relaxed(&slab->cache->body->window) || !os_pages_may_empty(slab->pages) ||
         !add_ranges(hollow, slab))
         return false;
     slab->idle = slab->solid = false;
@@ -203,6 +207,7 @@ static bool purge_node(struct hollow *hollow, struct slab_node *node, size_t *by
     return purged;
 }
 
+/* Saves visits to caches of which take_away() takes no slab. */
 static bool may_be_hollow(const struct prudence_cache *cache)
 {
     return cache->percpu && !(cache->flags & FLAGS_KEPT) && !cache->body->destructor &&

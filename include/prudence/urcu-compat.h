@@ -136,7 +136,9 @@ PRUDENCE_API void prudence_urcu_atfork_register(struct urcu_atfork *atfork);
 PRUDENCE_API void prudence_urcu_atfork_unregister(struct urcu_atfork *atfork);
 /*
  * Stops these threads, however long that takes (a fork waits wait_max at most), until
- * after_fork_parent, or in the child. Not needed before a fork. Not for use inside a section.
+ * after_fork_parent, or in the child. Not needed before a fork. Not for use inside a section. In a
+ * handler of pthread_atfork that runs between the library's own, stops nothing, and reports it if
+ * the fork has not stopped them.
  */
 PRUDENCE_API void prudence_urcu_before_fork(void);
 PRUDENCE_API void prudence_urcu_after_fork_parent(void);

@@ -119,7 +119,7 @@ PRUDENCE_API struct call_rcu_data *prudence_urcu_of_thread(struct prudence_domai
 PRUDENCE_API struct call_rcu_data *prudence_urcu_current(struct prudence_domain *domain);
 PRUDENCE_API void prudence_urcu_set_thread(struct prudence_domain *domain,
                                            struct call_rcu_data *worker);
-/* Returns 0, or -1 with errno EINVAL or EEXIST. */
+/* Returns 0, -EINVAL or -EEXIST. Then errno is EINVAL or EEXIST, too. */
 PRUDENCE_API int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu,
                                        struct call_rcu_data *worker);
 PRUDENCE_API int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags);

@@ -130,10 +130,11 @@ void prudence_urcu_set_thread(struct prudence_domain *domain, struct call_rcu_da
     of_thread[flavour_of(domain)] = worker;
 }
 
+/* As liburcu does, which says it twice. */
 static int urcu_refuse(int error)
 {
     errno = error;
-    return -1;
+    return -error;
 }
 
 int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu, struct call_rcu_data *worker)

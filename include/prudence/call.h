@@ -65,8 +65,8 @@ PRUDENCE_API void prudence_domain_call(struct prudence_domain *domain, struct pr
  * callbacks need that. Either may be NULL. Both count as callbacks: they may do the same, and what
  * is refused there is refused here. Callbacks wait while `begin` waits. A child forked between the
  * two by another thread has what `begin` did, and no thread calls `end`. Returns EINVAL if the
- * domain is NULL, EBUSY in callbacks and while some of the domain wait or run. Cost: two calls a
- * turn.
+ * domain is NULL, EBUSY in callbacks, while some of the domain wait or run, and in a handler of
+ * pthread_atfork that runs between the library's own. Cost: two calls a turn.
  */
 PRUDENCE_API int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
                                              void (*begin)(void *argument),

@@ -15,7 +15,8 @@
  *
  * The conventions of <prudence/prudence.h> apply. Fork: the child also has the parent's callbacks,
  * except one that was running on another thread. They run once the child calls prudence_call or a
- * barrier; no thread is started before. Exit: callbacks that still wait do not run. A program that
+ * barrier, or when a handler of pthread_atfork has done so in the child and the fork is over; no
+ * thread is started before. Exit: callbacks that still wait do not run. A program that
  * needs them to run calls prudence_barrier() first. A module is unloaded only after
  * prudence_barrier_nested().
  */

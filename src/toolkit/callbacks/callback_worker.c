@@ -39,8 +39,8 @@ __thread struct callback_worker *callback_worker_here;
 static void work(void *argument);
 
 /* Starts the thread, or ends its sleep. Starts no thread while the caller owns something of the
- * library, as callback_worker_move_queue() does, because starting one allocates. Such a caller
- * checks again afterwards. */
+ * library, as callback_worker_move_queue() and a fork do, because starting one allocates. Such a
+ * caller checks again afterwards. */
 void callback_worker_wake(struct callback_worker *worker)
 {
     uint32_t no = 0;
@@ -75,6 +75,7 @@ void callback_worker_end_rest(struct callback_worker *worker)
 
 void callback_worker_look_at(struct callback_queue *queue)
 {
+    callback_note_fork();
     os_full_fence();
     callback_hurry(queue->worker);
 }

@@ -427,11 +427,22 @@ static void urcu_fork_done(void)
     os_lock_release_from_fork(&crdp_lock);
 }
 
+/* Runs without locks held (callback_fork.c). */
+static void urcu_fork_over(void)
+{
+    if (!qsbr || !callback_asked_in_fork())
+        return;
+    prudence_urcu_after_fork_child(NULL);
+    prudence_urcu_after_fork_child(qsbr);
+}
+
 const struct fork_part urcu_fork_part = {.order = FORK_URCU_WORKERS,
                                          .name = "liburcu's workers",
                                          .prepare = urcu_fork_prepare,
                                          .child = urcu_fork_child,
-                                         .done = urcu_fork_done};
+                                         .done = urcu_fork_done,
+                                         .resume = urcu_fork_over,
+                                         .revive = urcu_fork_over};
 ENTER(fork_parts, urcu_fork_part);
 
 /* ------------------------------------------------------------------------------- deferred calls */

@@ -538,17 +538,38 @@ TEST(a_runner_gets_the_cpu, set_up)
 /* -------------------------------------------------------------------- liburcu's workers of CPUs */
 
 static struct rcu_head of_urcu;
-static bool was_inside;
+static bool is_queued, was_inside; /* when the callback was queued */
 
 static void call_of_urcu(void *unused)
 {
     prudence_urcu_call(NULL, &of_urcu, (void (*)(struct rcu_head *))(void (*)(void))count);
 }
 
+/* The callback is in one of the queues, although no thread serves any. */
+static bool some_queue_is_pending(void)
+{
+    struct list *at, *item;
+
+    list_for_each(at, &callback_workers)
+    {
+        list_for_each(item, &list_entry(at, struct callback_worker, link)->queues)
+        {
+            if (callback_queue_is_pending(list_entry(item, struct callback_queue, link)))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Comes before each instruction. Notes whether the one that queued was in a section. */
 static void make_workers_at_step(const greg_t *registers)
 {
     struct list *at;
 
+    if (!is_queued) {
+        was_inside = prudence_read_lock_held();
+        is_queued = some_queue_is_pending();
+    }
     if (steps++ == at_step) {
         prudence_urcu_create_all(NULL, 0);
         list_for_each(at, &callback_workers)
@@ -558,7 +579,6 @@ static void make_workers_at_step(const greg_t *registers)
             made->started = made->awake = 1; /* no thread can be made in steps */
         }
     }
-    was_inside |= prudence_read_lock_held();
 }
 
 enum { RIGHT, FREED_UNDER_IT, NO_SUCH_STEP };

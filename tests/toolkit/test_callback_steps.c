@@ -616,6 +616,43 @@ TEST(a_worker_of_a_cpu_is_found_in_a_section, set_up)
     assert_true(at_step > 10);
 }
 
+static struct call_rcu_data *made;
+static bool is_child;
+static unsigned hung; /* the step of the last child that did not end */
+
+static void barrier_of_urcu(void *unused)
+{
+    prudence_urcu_barrier(NULL);
+}
+
+/* The child goes on with the barrier. */
+static void fork_at_each_step(const greg_t *registers)
+{
+    pid_t child = fork();
+
+    steps++;
+    if (child) {
+        hung = status_of(child) ? steps : hung;
+        return;
+    }
+    alarm(patience(3));
+    is_child = step_enough = true;
+}
+
+/* A handler that forks between any two instructions of a barrier: in the child nothing pins a
+ * worker when that barrier is over. */
+TEST(a_child_pins_what_its_thread_pinned, set_up)
+{
+    steps = 0;
+    made = prudence_urcu_create(NULL, 0, -1);
+    step_through(barrier_of_urcu, NULL, fork_at_each_step);
+    prudence_urcu_free(made);
+    if (is_child)
+        _exit(0);
+    assert_true(steps > 100);
+    assert_int_equal(hung, 0);
+}
+
 /* ------------------------------------------------------------------------- destroying a domain */
 
 static struct prudence_domain *visited;

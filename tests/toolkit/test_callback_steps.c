@@ -618,7 +618,7 @@ TEST(a_worker_of_a_cpu_is_found_in_a_section, set_up)
 
 static struct call_rcu_data *made;
 static bool is_child;
-static unsigned hung; /* the step of the last child that did not end */
+static unsigned hung; /* the step of the child that did not end */
 
 static void barrier_of_urcu(void *unused)
 {
@@ -632,7 +632,8 @@ static void fork_at_each_step(const greg_t *registers)
 
     steps++;
     if (child) {
-        hung = status_of(child) ? steps : hung;
+        hung = status_of(child) ? steps : 0;
+        step_enough = hung;
         return;
     }
     alarm(patience(3));

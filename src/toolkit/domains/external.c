@@ -245,7 +245,7 @@ static void external_drive(struct prudence_domain *domain, uint64_t goal)
 
     if (external->ops.start_poll)
         drive_by_polling(domain);
-    else if (!load_relaxed(&external->asked))
+    else if (!load_ordered(&external->asked)) /* not before the goal is stored (AArch64) */
         external_ask(external);
     if (sequence_before(load_acquire(&domain->progress.completed), goal))
         stall_note(domain, &external->stall, load_relaxed(&domain->progress.completed));

@@ -112,6 +112,10 @@ PRUDENCE_API void prudence_urcu_barrier(struct prudence_domain *domain);
  */
 PRUDENCE_API struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain,
                                                         unsigned long flags, int cpu_affinity);
+/*
+ * A thread that is online in qsbr stays online, unless a callback of the worker runs: then it is
+ * offline until that has returned. (With liburcu the two may wait for each other.)
+ */
 PRUDENCE_API void prudence_urcu_free(struct call_rcu_data *worker);
 PRUDENCE_API struct call_rcu_data *prudence_urcu_default(struct prudence_domain *domain);
 PRUDENCE_API struct call_rcu_data *prudence_urcu_of_cpu(struct prudence_domain *domain, int cpu);

@@ -296,7 +296,7 @@ struct prudence_head *callback_queue_next_ready(struct callback_queue *queue)
 {
     struct prudence_head *head = queue->ready.first;
 
-    queue->current = head;
+    store_relaxed(&queue->current, head);
     if (!head)
         return NULL;
     queue->ready.first = head->next;

@@ -235,6 +235,18 @@ static bool urcu_may_wait(struct prudence_domain *domain, const char *what, void
     return !may_wait_for_code(&request);
 }
 
+/* Ends the worker. A thread that is online in qsbr stays so, because it may hold pointers, unless a
+ * callback runs there: that may wait for this thread. Returns what gp_leave_to_wait() does. */
+static uint64_t end_worker(const struct call_rcu_data *data)
+{
+    uint64_t was_online = 0;
+
+    while (!callback_worker_ends(data->queue))
+        if (!was_online && load_relaxed(&data->queue->current))
+            was_online = gp_leave_to_wait(data->domain);
+    return was_online;
+}
+
 /* Moves pending callbacks to the default worker, after waiting for a running one. */
 void prudence_urcu_free(struct call_rcu_data *data)
 {
@@ -246,7 +258,7 @@ void prudence_urcu_free(struct call_rcu_data *data)
     domain = data->domain;
     if (!urcu_may_wait(domain, "call_rcu_data_free", __builtin_return_address(0)))
         return;
-    was_online = gp_leave_to_wait(domain);
+    was_online = end_worker(data);
     urcu_release(data);
     gp_return_from_wait(domain, was_online);
 }

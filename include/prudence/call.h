@@ -15,7 +15,8 @@
  *
  * The conventions of <prudence/prudence.h> apply. Fork: the child also has the parent's callbacks,
  * except one that was running on another thread. They run once the child calls prudence_call or a
- * barrier; no thread is started before. Exit: callbacks that still wait do not run. A program that
+ * barrier, or when a handler of pthread_atfork has done so in the child and the fork is over; no
+ * thread is started before. Exit: callbacks that still wait do not run. A program that
  * needs them to run calls prudence_barrier() first. A module is unloaded only after
  * prudence_barrier_nested().
  */
@@ -65,8 +66,8 @@ PRUDENCE_API void prudence_domain_call(struct prudence_domain *domain, struct pr
  * callbacks need that. Either may be NULL. Both count as callbacks: they may do the same, and what
  * is refused there is refused here. Callbacks wait while `begin` waits. A child forked between the
  * two by another thread has what `begin` did, and no thread calls `end`. Returns EINVAL if the
- * domain is NULL, EBUSY in callbacks and while some of the domain wait or run. Cost: two calls a
- * turn.
+ * domain is NULL, EBUSY in callbacks, while some of the domain wait or run, and in a handler of
+ * pthread_atfork that runs between the library's own. Cost: two calls a turn.
  */
 PRUDENCE_API int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
                                              void (*begin)(void *argument),

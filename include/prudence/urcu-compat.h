@@ -112,6 +112,10 @@ PRUDENCE_API void prudence_urcu_barrier(struct prudence_domain *domain);
  */
 PRUDENCE_API struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain,
                                                         unsigned long flags, int cpu_affinity);
+/*
+ * A thread that is online in qsbr stays online, unless a callback of the worker runs: then it is
+ * offline until that has returned. (With liburcu the two may wait for each other.)
+ */
 PRUDENCE_API void prudence_urcu_free(struct call_rcu_data *worker);
 PRUDENCE_API struct call_rcu_data *prudence_urcu_default(struct prudence_domain *domain);
 PRUDENCE_API struct call_rcu_data *prudence_urcu_of_cpu(struct prudence_domain *domain, int cpu);
@@ -119,7 +123,7 @@ PRUDENCE_API struct call_rcu_data *prudence_urcu_of_thread(struct prudence_domai
 PRUDENCE_API struct call_rcu_data *prudence_urcu_current(struct prudence_domain *domain);
 PRUDENCE_API void prudence_urcu_set_thread(struct prudence_domain *domain,
                                            struct call_rcu_data *worker);
-/* Returns 0, or -1 with errno EINVAL or EEXIST. */
+/* Returns 0, -EINVAL or -EEXIST. Then errno is EINVAL or EEXIST, too. */
 PRUDENCE_API int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu,
                                        struct call_rcu_data *worker);
 PRUDENCE_API int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags);
@@ -136,7 +140,9 @@ PRUDENCE_API void prudence_urcu_atfork_register(struct urcu_atfork *atfork);
 PRUDENCE_API void prudence_urcu_atfork_unregister(struct urcu_atfork *atfork);
 /*
  * Stops these threads, however long that takes (a fork waits wait_max at most), until
- * after_fork_parent, or in the child. Not needed before a fork. Not for use inside a section.
+ * after_fork_parent, or in the child. Not needed before a fork. Not for use inside a section. In a
+ * handler of pthread_atfork that runs between the library's own, stops nothing, and reports it if
+ * the fork has not stopped them.
  */
 PRUDENCE_API void prudence_urcu_before_fork(void);
 PRUDENCE_API void prudence_urcu_after_fork_parent(void);

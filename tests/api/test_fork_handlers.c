@@ -108,7 +108,8 @@ static void wait_for_code(void)
     prudence_urcu_defer_barrier(NULL);
 }
 
-static void (*wait_in_fork)(void); /* what a handler does that is not armed */
+static void (*wait_in_fork)(void);  /* what a handler does that is not armed */
+static void (*call_in_child)(void); /* the same for that of the child */
 
 /* What the first handler does besides, and whether this process is the child that it made. */
 static enum { AS_USUAL, FORKS, CHILD_FORKS, HAS_FORKED, IS_INNER } early_fork;
@@ -150,6 +151,8 @@ static void fork_early_in_the_child(void)
 
 static void early_child_handler(void)
 {
+    if (call_in_child)
+        call_in_child();
     use(&early_child.object);
     early_child.calls += armed;
     if (early_fork == CHILD_FORKS)
@@ -283,6 +286,102 @@ TEST(a_wait_that_cannot_be_refused_ends_the_process)
     expect_death(fork_during_a_section(synchronize_as_liburcu),
                  "synchronize_rcu for domain 'default'");
     assert_int_equal(said("in a handler of pthread_atfork"), 1);
+}
+
+static bool has_run(void)
+{
+    for (unsigned i = 0; i < 5000 && !__atomic_load_n(&ran, __ATOMIC_SEQ_CST); i++)
+        usleep(1000);
+    return __atomic_load_n(&ran, __ATOMIC_SEQ_CST) == 1;
+}
+
+static void call_the_head(void)
+{
+    prudence_call(&head, note_call);
+}
+
+static void call_in_a_new_domain(void)
+{
+    prudence_domain_call(prudence_domain_create("new", PRUDENCE_DOMAIN_MEMB, NULL), &head,
+                         note_call);
+}
+
+/* Queues in the first handler, without a worker before. The child has the callback as well, but
+ * makes no thread for what its parent queued. */
+static int call_in_prepare(void *in_a_new_domain)
+{
+    pid_t child;
+
+    ran = 0;
+    wait_in_fork = in_a_new_domain ? call_in_a_new_domain : call_the_head;
+    child = fork();
+    wait_in_fork = NULL;
+    if (child == 0)
+        _exit(ran || threads_now() != 1);
+    return status_of(child) || !has_run() ? 1 : 42;
+}
+
+TEST(what_a_handler_queues_before_the_fork_runs_in_the_parent)
+{
+    assert_child(call_in_prepare, NULL);
+    assert_child(call_in_prepare, &ran);
+}
+
+/* The same in the child's first handler, which runs before the library knows that its worker is
+ * gone. */
+static int call_in_the_child(void *has_worker)
+{
+    pid_t child;
+
+    if (has_worker) {
+        call_the_head();
+        prudence_barrier();
+    }
+    ran = 0;
+    call_in_child = call_the_head;
+    child = fork();
+    if (child == 0)
+        _exit(!has_run());
+    return status_of(child) ? 1 : 42;
+}
+
+TEST(what_a_handler_of_the_child_queues_runs_there)
+{
+    assert_child(call_in_the_child, NULL);
+    assert_child(call_in_the_child, &ran);
+}
+
+static void say_forked(void)
+{
+    prudence_urcu_after_fork_child(NULL);
+}
+
+static void note_call_rcu(struct rcu_head *called)
+{
+    note_call((struct prudence_head *)called);
+}
+
+/* The parent's reader, which the child does not have, keeps the callback from running before. */
+static int look_in_the_child(void *unused)
+{
+    static struct rcu_head of_worker;
+    struct held_reader reader = {.domain = NULL};
+    pid_t child;
+
+    ran = 0;
+    held_reader_start(&reader);
+    prudence_urcu_set_thread(NULL, prudence_urcu_create(NULL, 0, -1));
+    prudence_urcu_call(NULL, &of_worker, note_call_rcu);
+    call_in_child = say_forked;
+    child = fork();
+    if (child == 0)
+        _exit(!has_run());
+    return status_of(child) ? 1 : 42;
+}
+
+TEST(a_handler_of_the_child_may_start_the_workers_of_liburcu)
+{
+    assert_child(look_in_the_child, NULL);
 }
 
 /* A handler that forks. Its child continues the outer fork, as usual. */

@@ -14,6 +14,7 @@
 #include <prudence/prudence.h>
 #include <prudence/urcu-compat/urcu/flavor.h>
 
+#include "support/before_constructors.h"
 #include "support/gp_child.h"
 #include "support/suite.h"
 #include "support/threads.h"
@@ -127,6 +128,71 @@ TEST(a_fork_waits_for_no_longer_than_wait_max)
     tables = (struct tables){0};
     expect_exit(42, fork_before_it_stops(), "");
     assert_int_equal(said("did not stop within wait_max"), 1);
+}
+
+/* Handlers of a program, as liburcu wants them. They are registered before the library's, so they
+ * run between those. */
+static bool has_handlers;
+
+static void handler_before(void)
+{
+    if (has_handlers)
+        prudence_urcu_before_fork();
+}
+
+static void handler_after(void)
+{
+    if (has_handlers)
+        prudence_urcu_after_fork_parent();
+}
+
+static void register_between(void)
+{
+    pthread_atfork(handler_before, handler_after, NULL);
+}
+
+/* Runs before any constructor. */
+BEFORE_CONSTRUCTORS(register_between);
+
+static void *let_it_stop(void *unused)
+{
+    usleep(100000); /* while the handler runs */
+    sem_post(&may_stop);
+    return unused;
+}
+
+static int fork_with_handlers_before_it_stops(void)
+{
+    pthread_t thread;
+
+    has_handlers = true;
+    alarm(patience(5));
+    sem_init(&may_stop, 0, 0);
+    pthread_create(&thread, NULL, let_it_stop, NULL);
+    return fork_before_it_stops();
+}
+
+/* The thread that stops the worker then waits for the end of the fork, so no handler waits for
+ * it. */
+TEST(a_handler_between_does_not_wait_for_a_worker)
+{
+    tables = (struct tables){0};
+    expect_exit(42, fork_with_handlers_before_it_stops(),
+                "call_rcu_before_fork, called in a handler of pthread_atfork");
+}
+
+static int fork_with_handlers_when_it_stops(void)
+{
+    has_handlers = true;
+    registered();
+    assert_child(stopped_and_started, NULL);
+    return tables.stops == 1 && tables.goes_on == 1 ? 42 : 1;
+}
+
+TEST(a_handler_between_finds_the_worker_stopped)
+{
+    expect_exit(42, fork_with_handlers_when_it_stops(), "");
+    assert_false(said("call_rcu_before_fork"));
 }
 
 /* However loaded the machine is. */

@@ -272,6 +272,49 @@ TEST(a_callback_of_qsbr_holds_up_no_other_flavour)
     assert_int_equal(qsbr_returned, 1);
 }
 
+/* The thread may hold pointers, so grace periods wait for it. */
+TEST(freeing_an_idle_worker_of_qsbr_is_no_quiescent_state)
+{
+    struct call_rcu_data *idle;
+    prudence_gp_t cookie;
+    bool over = false;
+
+    urcu_qsbr_register_thread();
+    idle = urcu_qsbr_create_call_rcu_data(0, -1);
+    get_call_rcu_thread(idle); /* has started, and looks for callbacks */
+    cookie = prudence_domain_start_poll(prudence_urcu_qsbr());
+    urcu_qsbr_call_rcu_data_free(idle);
+    for (unsigned i = 0; i < 20; i++) {
+        over |= prudence_domain_poll_state(prudence_urcu_qsbr(), cookie);
+        usleep(1000);
+    }
+    urcu_qsbr_unregister_thread();
+    assert_false(over);
+    while (!prudence_domain_poll_state(prudence_urcu_qsbr(), cookie))
+        usleep(1000);
+}
+
+/* Unless a callback runs there, which may wait for the thread. */
+TEST(freeing_a_busy_worker_of_qsbr_is_one)
+{
+    static struct rcu_head head;
+    struct call_rcu_data *busy = urcu_qsbr_create_call_rcu_data(0, -1);
+
+    qsbr_returned = 0;
+    sem_init(&qsbr_entered, 0, 0);
+    sem_init(&qsbr_go, 0, 0);
+    urcu_qsbr_set_thread_call_rcu_data(busy);
+    urcu_qsbr_call_rcu(&head, synchronize_qsbr);
+    urcu_qsbr_set_thread_call_rcu_data(NULL);
+    wait_for(&qsbr_entered);
+    urcu_qsbr_register_thread();
+    sem_post(&qsbr_go);
+    urcu_qsbr_call_rcu_data_free(busy);
+    assert_int_equal(qsbr_returned, 1);
+    assert_true(urcu_qsbr_read_ongoing());
+    urcu_qsbr_unregister_thread();
+}
+
 static struct call_rcu_data *mine;
 
 static void free_own_worker(struct rcu_head *head)

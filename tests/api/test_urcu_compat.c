@@ -220,11 +220,11 @@ TEST(workers_of_cpus)
     struct call_rcu_data *other = create_call_rcu_data(0, -1);
     int cpu = sched_getcpu();
 
-    assert_int_equal(set_cpu_call_rcu_data(-1, other), -1);
+    assert_int_equal(set_cpu_call_rcu_data(-1, other), -EINVAL);
     assert_int_equal(errno, EINVAL);
-    assert_int_equal(set_cpu_call_rcu_data(1 << 20, other), -1);
+    assert_int_equal(set_cpu_call_rcu_data(1 << 20, other), -EINVAL);
     assert_int_equal(errno, EINVAL);
-    assert_int_equal(set_cpu_call_rcu_data((int)os_cpu_count(), other), -1);
+    assert_int_equal(set_cpu_call_rcu_data((int)os_cpu_count(), other), -EINVAL);
     assert_int_equal(errno, EINVAL);
     assert_null(get_cpu_call_rcu_data(cpu));
     assert_null(get_cpu_call_rcu_data(-1));
@@ -232,7 +232,7 @@ TEST(workers_of_cpus)
     assert_int_equal(create_all_cpu_call_rcu_data(0), 0);
     assert_int_equal(create_all_cpu_call_rcu_data(0), 0); /* all are there */
     assert_non_null(get_cpu_call_rcu_data(cpu));
-    assert_int_equal(set_cpu_call_rcu_data(cpu, other), -1);
+    assert_int_equal(set_cpu_call_rcu_data(cpu, other), -EEXIST);
     assert_int_equal(errno, EEXIST);
     assert_ptr_not_equal(get_call_rcu_data(), get_default_call_rcu_data());
     set_thread_call_rcu_data(other);

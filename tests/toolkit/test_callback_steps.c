@@ -538,17 +538,38 @@ TEST(a_runner_gets_the_cpu, set_up)
 /* -------------------------------------------------------------------- liburcu's workers of CPUs */
 
 static struct rcu_head of_urcu;
-static bool was_inside;
+static bool is_queued, was_inside; /* when the callback was queued */
 
 static void call_of_urcu(void *unused)
 {
     prudence_urcu_call(NULL, &of_urcu, (void (*)(struct rcu_head *))(void (*)(void))count);
 }
 
+/* The callback is in one of the queues, although no thread serves any. */
+static bool some_queue_is_pending(void)
+{
+    struct list *at, *item;
+
+    list_for_each(at, &callback_workers)
+    {
+        list_for_each(item, &list_entry(at, struct callback_worker, link)->queues)
+        {
+            if (callback_queue_is_pending(list_entry(item, struct callback_queue, link)))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Comes before each instruction. Notes whether the one that queued was in a section. */
 static void make_workers_at_step(const greg_t *registers)
 {
     struct list *at;
 
+    if (!is_queued) {
+        was_inside = prudence_read_lock_held();
+        is_queued = some_queue_is_pending();
+    }
     if (steps++ == at_step) {
         prudence_urcu_create_all(NULL, 0);
         list_for_each(at, &callback_workers)
@@ -558,7 +579,6 @@ static void make_workers_at_step(const greg_t *registers)
             made->started = made->awake = 1; /* no thread can be made in steps */
         }
     }
-    was_inside |= prudence_read_lock_held();
 }
 
 enum { RIGHT, FREED_UNDER_IT, NO_SUCH_STEP };
@@ -594,6 +614,44 @@ TEST(a_worker_of_a_cpu_is_found_in_a_section, set_up)
     }
     assert_int_equal(status, NO_SUCH_STEP);
     assert_true(at_step > 10);
+}
+
+static struct call_rcu_data *made;
+static bool is_child;
+static unsigned hung; /* the step of the child that did not end */
+
+static void barrier_of_urcu(void *unused)
+{
+    prudence_urcu_barrier(NULL);
+}
+
+/* The child goes on with the barrier. */
+static void fork_at_each_step(const greg_t *registers)
+{
+    pid_t child = fork();
+
+    steps++;
+    if (child) {
+        hung = status_of(child) ? steps : 0;
+        step_enough = hung;
+        return;
+    }
+    alarm(patience(3));
+    is_child = step_enough = true;
+}
+
+/* A handler that forks between any two instructions of a barrier: in the child nothing pins a
+ * worker when that barrier is over. */
+TEST(a_child_pins_what_its_thread_pinned, set_up)
+{
+    steps = 0;
+    made = prudence_urcu_create(NULL, 0, -1);
+    step_through(barrier_of_urcu, NULL, fork_at_each_step);
+    prudence_urcu_free(made);
+    if (is_child)
+        _exit(0);
+    assert_true(steps > 100);
+    assert_int_equal(hung, 0);
 }
 
 /* ------------------------------------------------------------------------- destroying a domain */

@@ -3,6 +3,7 @@
  * foreign scheme. */
 #define _GNU_SOURCE
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -18,6 +19,7 @@
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static struct {
     uint64_t begun, over; /* foreign cookies */
@@ -243,6 +245,53 @@ TEST(without_a_thread_the_barrier_does_it)
     assert_child_result(&result);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
+
+#ifndef __SANITIZE_THREAD__ /* it needs its own pthread_create */
+
+static bool raises;
+static pid_t forked = -1;
+
+/* The library blocks signals here, so the handler comes when it does so no more. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument)
+{
+    __typeof(pthread_create) *real = NULL;
+    int error;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    error = real(thread, attributes, run, argument);
+    if (raises)
+        raise(SIGUSR1);
+    return error;
+}
+
+static void fork_in_handler(int signal)
+{
+    (void)signal;
+    raises = false;
+    forked = fork();
+}
+
+static int create_and_fork(void *unused)
+{
+    struct prudence_domain *domain;
+
+    signal(SIGUSR1, fork_in_handler);
+    raises = true;
+    domain = make(&waited);
+    alarm(patience(3));
+    if (prudence_domain_synchronize(domain) || prudence_domain_destroy(domain))
+        return 1;
+    return forked > 0 && status_of(forked) != 42 << 8 ? 2 : forked < 0 ? 3 : 42;
+}
+
+/* A signal handler forks while the domain is made. Parent and child have one thread each. */
+TEST(a_fork_while_it_is_made_leaves_it_its_thread)
+{
+    assert_child(create_and_fork, NULL);
+}
+
+#endif
 
 TEST(its_readers_are_not_ours)
 {

@@ -167,7 +167,8 @@ void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *
 
 /* Only the runner touches `around`, and only while it is busy: a child never finds half of it. A
  * worker that finds nothing to run is the runner for a moment only, but may lack a CPU then, which
- * may be this thread's. */
+ * may be this thread's. In a handler of fork a runner may wait for the end of the fork, or exist in
+ * the parent only, so this waits for none there. */
 int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
                                 void (*begin)(void *argument), void (*end)(void *argument),
                                 void *argument)
@@ -178,6 +179,8 @@ int prudence_domain_call_around(struct prudence_domain *domain, unsigned most,
     if (!domain)
         return EINVAL;
     gp_domain_check(domain, "prudence_domain_call_around", __builtin_return_address(0));
+    if (os_lock_forking)
+        return EBUSY;
     queue = callback_queue_of(domain);
     for (;;) {
         if (callback_here() || callback_queue_waits(queue))

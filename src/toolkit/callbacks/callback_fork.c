@@ -6,8 +6,13 @@
  * changing lists: a runner marks itself busy, fences, and checks whether a fork is under way. Fork
  * does not wait for a callback to return, because the callback might wait for the forking thread.
  * In the child, that callback counts as done, and no worker runs until one is needed.
+ *
+ * A handler of the program that runs between the library's own may queue callbacks, and start no
+ * thread. If it did, the worker of the process is woken or started when the fork is over; urcu.c
+ * does the same for the workers that were made.
  */
 #include "fork_part.h"
+#include "toolkit/callbacks/callback_life.h"
 #include "toolkit/callbacks/callback_queue.h"
 #include "toolkit/callbacks/callback_worker.h"
 
@@ -47,6 +52,7 @@ static void wait_until_idle(struct callback_queue *queue)
 
 static void callback_fork_prepare(void)
 {
+    callback_forget_fork();
     os_lock_take_for_fork(&callbacks_lock);
     store_release(&callbacks_forking, 1u);
     os_full_fence();
@@ -96,8 +102,17 @@ static void callback_fork_done(void)
     os_lock_release_from_fork(&callbacks_lock);
 }
 
+/* Runs without locks held. */
+static void callback_fork_over(void)
+{
+    if (callback_asked_in_fork())
+        callbacks_kick();
+}
+
 const struct fork_part callback_fork_part = {.order = FORK_CALLBACKS,
                                              .name = "callbacks",
                                              .prepare = callback_fork_prepare,
                                              .child = callback_fork_child,
-                                             .done = callback_fork_done};
+                                             .done = callback_fork_done,
+                                             .resume = callback_fork_over,
+                                             .revive = callback_fork_over};

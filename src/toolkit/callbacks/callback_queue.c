@@ -28,6 +28,26 @@ struct os_lock callbacks_lock = OS_LOCK_INIT(OS_RANK_CALLBACKS);
 uint32_t callbacks_forking;
 __thread unsigned callback_depth;
 
+/* The process in which this thread last asked for a worker between fork's handlers. Not a flag,
+ * because in a child's first handlers a flag of the parent would still be set. */
+static __thread int asked_in_fork_of;
+
+void callback_note_fork(void)
+{
+    if (os_lock_forking)
+        asked_in_fork_of = os_process_id();
+}
+
+bool callback_asked_in_fork(void)
+{
+    return asked_in_fork_of && asked_in_fork_of == os_process_id();
+}
+
+void callback_forget_fork(void)
+{
+    asked_in_fork_of = 0;
+}
+
 static void segment_init(struct callback_segment *segment)
 {
     segment->first = NULL;
@@ -53,6 +73,8 @@ void callback_queue_init(struct callback_queue *queue, struct prudence_domain *d
     for (unsigned i = 0; i < CALLBACK_SEGMENTS; i++)
         segment_init(&queue->segments[i]);
     segment_init(&queue->ready);
+    for (unsigned i = 0; i < lanes; i++) /* the end of the fork opens them */
+        queue->lane[i].incoming = os_lock_forking ? CALLBACK_CLOSED : 0;
     os_lock_take(&callbacks_lock);
     list_append(&worker->queues, &queue->link);
     os_lock_release(&callbacks_lock);
@@ -127,6 +149,8 @@ static uintptr_t lane_newest(const struct callback_lane *lane)
         os_sleep_ns(10000);
         newest = load_relaxed(&lane->incoming);
     }
+    if (unlikely(newest & CALLBACK_CLOSED))
+        callback_note_fork();
     return newest;
 }
 
@@ -272,7 +296,7 @@ struct prudence_head *callback_queue_next_ready(struct callback_queue *queue)
 {
     struct prudence_head *head = queue->ready.first;
 
-    queue->current = head;
+    store_relaxed(&queue->current, head);
     if (!head)
         return NULL;
     queue->ready.first = head->next;

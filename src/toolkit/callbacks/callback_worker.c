@@ -39,8 +39,8 @@ __thread struct callback_worker *callback_worker_here;
 static void work(void *argument);
 
 /* Starts the thread, or ends its sleep. Starts no thread while the caller owns something of the
- * library, as callback_worker_move_queue() does, because starting one allocates. Such a caller
- * checks again afterwards. */
+ * library, as callback_worker_move_queue() and a fork do, because starting one allocates. Such a
+ * caller checks again afterwards. */
 void callback_worker_wake(struct callback_worker *worker)
 {
     uint32_t no = 0;
@@ -75,6 +75,7 @@ void callback_worker_end_rest(struct callback_worker *worker)
 
 void callback_worker_look_at(struct callback_queue *queue)
 {
+    callback_note_fork();
     os_full_fence();
     callback_hurry(queue->worker);
 }
@@ -154,7 +155,7 @@ static unsigned run_some(struct callback_queue *queue, unsigned most)
         run_one(queue, head);
         count++;
         callback_queue_become_busy(queue);
-        queue->current = NULL;
+        store_relaxed(&queue->current, NULL);
         store_release(&queue->invoked, queue->invoked + 1);
     }
     callback_queue_become_idle(queue);
@@ -360,15 +361,33 @@ struct callback_worker *callback_worker_make(struct callback_queue *queue, int c
     return worker;
 }
 
+/* Asks the worker's thread to end, and waits a little. Returns whether it had ended. */
+static bool worker_ends(struct callback_worker *worker)
+{
+    store_release(&worker->stopping, 1u);
+    if (!load_acquire(&worker->started))
+        return true;
+    store_release(&worker->awake, 1u);
+    os_word_wake(&worker->awake);
+    os_word_wait(&worker->started, 1, 1000000);
+    return false;
+}
+
 /* Ends the worker's thread, and leaves its queues without one. */
 static void worker_stop(struct callback_worker *worker)
 {
-    store_release(&worker->stopping, 1u);
-    while (load_acquire(&worker->started)) {
-        store_release(&worker->awake, 1u);
-        os_word_wake(&worker->awake);
-        os_word_wait(&worker->started, 1, 1000000);
-    }
+    while (!worker_ends(worker))
+        ;
+}
+
+bool callback_worker_ends(struct callback_queue *queue)
+{
+    if (!worker_ends(queue->worker))
+        return false;
+    if (!load_acquire(&queue->running))
+        return true;
+    os_sleep_ns(100000);
+    return false;
 }
 
 /*
@@ -390,7 +409,7 @@ void callback_worker_move_queue(struct callback_queue *from, struct callback_que
 
         /* takes a new cookie, which is as good as an older one */
         callback_queue_push_quietly(to, head, bytes);
-        from->current = NULL;
+        store_relaxed(&from->current, NULL);
         store_relaxed(&from->bytes_left, from->bytes_left + bytes);
         store_release(&from->invoked, from->invoked + 1);
     }

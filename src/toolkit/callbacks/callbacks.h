@@ -83,9 +83,9 @@ struct callback_queue {
     struct callback_segment segments[CALLBACK_SEGMENTS], ready;
     unsigned first_segment, segments_used;
     struct callback_around around;
-    struct prudence_head *current;
-    unsigned in_vain;    /* callbacks of this turn that found something to wait for */
-    gp_cookie waits_for; /* value 0: only for the runner; atomic */
+    struct prudence_head *current; /* runs; atomic */
+    unsigned in_vain;              /* callbacks of this turn that found something to wait for */
+    gp_cookie waits_for;           /* value 0: only for the runner; atomic */
     uint64_t taken;      /* callbacks ever detached from lanes; written before `collected` */
     uint64_t invoked;    /* callbacks that have returned */
     uint64_t bytes_left; /* bytes of all callbacks that ran or run */

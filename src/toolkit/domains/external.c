@@ -15,15 +15,18 @@
  * a deferral (ADR 7 says why). In a child without that thread, deferred objects become safe when a
  * thread waits without a deadline (gp_wait), because such a thread may block forever anyway.
  *
- * Sleeping. A requesting thread stores the goal (a compare-and-swap of the sequence), then
- * exchanges `asked`. The library's thread clears `asked`, makes a full fence, and reads the goal
- * once more.
+ * Sleeping. A requesting thread stores the goal (a compare-and-swap of the sequence), then reads
+ * `asked`, and exchanges it if it is 0. All are sequentially consistent. The library's thread clears
+ * `asked`, makes a full fence, and reads the goal once more. So it sees the goal, or is woken.
  *
  * Fork waits a little for a running synchronize to return, because synchronize may hold foreign
- * locks, and keeps the next one from beginning. The child starts a thread of its own. If
+ * locks, and keeps the next one from beginning. The child starts a thread of its own, for each
+ * domain that is published, so a thread is started and its domain published with signals blocked. If
  * synchronize takes longer, the child's foreign scheme may hang; then only that thread hangs.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #include "fork_part.h"
@@ -185,6 +188,18 @@ static void external_serve(void *argument)
     store_release(&external->started, 0u); /* the last access, because the domain is freed next */
 }
 
+/* Blocks signals: a handler that forks must not come between a thread's start and the moment from
+ * which a child knows of the domain or of the thread. Otherwise a child has no thread, or two. */
+static sigset_t block_signals(void)
+{
+    sigset_t all, saved;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+    return saved;
+}
+
+/* Called with signals blocked. */
 static bool start_thread(struct prudence_domain *domain)
 {
     struct external *external = domain->external;
@@ -204,12 +219,14 @@ static void external_start_in_child(void)
     struct prudence_domain *domain;
     uint64_t after = 0;
     int saved_errno = errno;
+    sigset_t saved = block_signals();
 
     while (domains_visit(&domain, 1, &after, false)) {
         if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && !load_acquire(&domain->external->started))
             start_thread(domain);
         gp_domain_leave(domain);
     }
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
     errno = saved_errno;
 }
 
@@ -228,7 +245,7 @@ static void external_drive(struct prudence_domain *domain, uint64_t goal)
 
     if (external->ops.start_poll)
         drive_by_polling(domain);
-    else if (!load_relaxed(&external->asked))
+    else if (!load_ordered(&external->asked)) /* not before the goal is stored (AArch64) */
         external_ask(external);
     if (sequence_before(load_acquire(&domain->progress.completed), goal))
         stall_note(domain, &external->stall, load_relaxed(&domain->progress.completed));
@@ -288,6 +305,8 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
     struct prudence_domain_ops known;
     struct prudence_domain *domain;
     struct external *external;
+    sigset_t saved;
+    bool started;
 
     if (!name_is_valid("prudence_domain_create_external", name) ||
         !ops_are_valid(name, ops, &known)) {
@@ -306,15 +325,19 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
     external->context = context;
     domain_queue.keep(domain->callbacks, context);
     domain->external = external;
-    if (!start_thread(domain)) {
-        domain_unmake(domain);
-        os_meta_free(external, sizeof *external);
-        errno = EAGAIN;
-        return NULL;
+    saved = block_signals();
+    started = start_thread(domain);
+    if (started) {
+        add_relaxed(&externals, known.read_lock_held != NULL);
+        domain_publish(domain);
     }
-    add_relaxed(&externals, known.read_lock_held != NULL);
-    domain_publish(domain);
-    return domain;
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    if (started)
+        return domain;
+    domain_unmake(domain);
+    os_meta_free(external, sizeof *external);
+    errno = EAGAIN;
+    return NULL;
 }
 
 static void external_close(struct prudence_domain *domain)

@@ -307,10 +307,12 @@ static struct hazard_chunk *chunk_of_record(const struct prudence_hazards *recor
     return chunk;
 }
 
-/* Frees an orphan whose slots are all back. Any number of threads may try. */
+/* Frees an orphan whose slots are all back. Any number of threads may try. The load is sequentially
+ * consistent, as the return before it is: AArch64 may execute an acquire load before the return is
+ * visible, and then neither this thread nor give_back() would free the record. */
 static void free_if_empty(struct prudence_hazards *record)
 {
-    int32_t orphan = load_acquire(&record->thread);
+    int32_t orphan = load_ordered(&record->thread);
 
     if (orphan < 0 && orphan != BEING_REAPED &&
         !(load_relaxed(&record->movable) & ~load_acquire(&record->returned)) &&

@@ -3,7 +3,8 @@
  * Implements liburcu's callbacks (<prudence/urcu-compat.h>). A call_rcu_data is a queue with a
  * separate worker. The default one has the domain's queue, and each flavour has a worker that the
  * other's callbacks cannot hold up. A list has all that were made, for barriers. A barrier that
- * uses one outside the lock pins that one, which stays in the list until no barrier pins it.
+ * uses one outside the lock pins that one, which stays in the list until no barrier pins it. A
+ * forked child keeps the pins of its thread only, which a list of the thread's walks names.
  *
  * Barriers while call_rcu_data_free runs. Callbacks only move from a made queue to the default one,
  * and a callback enters the default queue before leaving the other (callback_worker_move_queue).
@@ -53,7 +54,14 @@ static struct call_rcu_data defaults[FLAVOURS];
 static struct call_rcu_data *of_cpu[FLAVOURS][CPUS_MAX]; /* written under crdp_lock */
 static uint32_t any_of_cpu[FLAVOURS];                    /* some CPU has one */
 static __thread struct call_rcu_data *of_thread[FLAVOURS];
-static __thread struct call_rcu_data *pinned_here; /* by this thread, during a barrier */
+
+/* A walk over those that were made. `at` is pinned, and changes under crdp_lock with the pins. A
+ * callback that a barrier runs may fork, and a fork handler may walk, so walks may be nested. */
+struct made_walk {
+    struct call_rcu_data *at;
+    struct made_walk *outer;
+};
+static __thread struct made_walk *walks_here;
 static struct prudence_domain *qsbr;
 
 /* ------------------------------------------------------------------------------------- flavours */
@@ -130,10 +138,11 @@ void prudence_urcu_set_thread(struct prudence_domain *domain, struct call_rcu_da
     of_thread[flavour_of(domain)] = worker;
 }
 
+/* As liburcu does, which says it twice. */
 static int urcu_refuse(int error)
 {
     errno = error;
-    return -1;
+    return -error;
 }
 
 int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu, struct call_rcu_data *worker)
@@ -226,6 +235,18 @@ static bool urcu_may_wait(struct prudence_domain *domain, const char *what, void
     return !may_wait_for_code(&request);
 }
 
+/* Ends the worker. A thread that is online in qsbr stays so, because it may hold pointers, unless a
+ * callback runs there: that may wait for this thread. Returns what gp_leave_to_wait() does. */
+static uint64_t end_worker(const struct call_rcu_data *data)
+{
+    uint64_t was_online = 0;
+
+    while (!callback_worker_ends(data->queue))
+        if (!was_online && load_relaxed(&data->queue->current))
+            was_online = gp_leave_to_wait(data->domain);
+    return was_online;
+}
+
 /* Moves pending callbacks to the default worker, after waiting for a running one. */
 void prudence_urcu_free(struct call_rcu_data *data)
 {
@@ -237,7 +258,7 @@ void prudence_urcu_free(struct call_rcu_data *data)
     domain = data->domain;
     if (!urcu_may_wait(domain, "call_rcu_data_free", __builtin_return_address(0)))
         return;
-    was_online = gp_leave_to_wait(domain);
+    was_online = end_worker(data);
     urcu_release(data);
     gp_return_from_wait(domain, was_online);
 }
@@ -322,15 +343,24 @@ void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
         prudence_domain_read_unlock(&prudence_default);
 }
 
-/* Returns and pins the next one made for the domain. Unpins `after`, which a pin kept listed. */
-static struct call_rcu_data *next_made(const struct prudence_domain *domain,
-                                       struct call_rcu_data *after)
+/* A signal handler that forks may come anywhere, so the walk is whole before it is linked. */
+static void walk_begin(struct made_walk *walk)
+{
+    *walk = (struct made_walk){.outer = walks_here};
+    compiler_barrier();
+    walks_here = walk;
+}
+
+/* Returns and pins the next one made for the domain. Unpins the last one, which a pin kept listed.
+ * After the last one, the walk is over. */
+static struct call_rcu_data *next_made(const struct prudence_domain *domain, struct made_walk *walk)
 {
     struct call_rcu_data *next = NULL;
     struct list *item;
 
     os_lock_take(&crdp_lock);
-    for (item = after ? after->link.next : made.next; item != &made && !next; item = item->next) {
+    for (item = walk->at ? walk->at->link.next : made.next; item != &made && !next;
+         item = item->next) {
         struct call_rcu_data *data = list_entry(item, struct call_rcu_data, link);
 
         if (data->domain == domain && !data->moved)
@@ -338,8 +368,11 @@ static struct call_rcu_data *next_made(const struct prudence_domain *domain,
     }
     if (next)
         next->pins++;
-    if (after)
-        after->pins--;
+    if (walk->at)
+        walk->at->pins--;
+    walk->at = next;
+    if (!next)
+        walks_here = walk->outer;
     os_lock_release(&crdp_lock);
     return next;
 }
@@ -347,26 +380,27 @@ static struct call_rcu_data *next_made(const struct prudence_domain *domain,
 /* Waits for the default queue last, because callbacks of freed workers are there. */
 void prudence_urcu_barrier(struct prudence_domain *domain)
 {
-    struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
+    struct call_rcu_data *standard = prudence_urcu_default(domain), *data;
+    struct made_walk walk;
     uint64_t was_online;
 
     if (!urcu_may_wait(standard->domain, "rcu_barrier", __builtin_return_address(0)))
         return;
     was_online = gp_leave_to_wait(standard->domain);
-    while ((data = next_made(standard->domain, data))) {
-        pinned_here = data; /* a callback that runs here may fork */
+    walk_begin(&walk);
+    while ((data = next_made(standard->domain, &walk)))
         callback_barrier(data->queue);
-        pinned_here = NULL;
-    }
     callback_barrier(standard->queue);
     gp_return_from_wait(standard->domain, was_online);
 }
 
 void prudence_urcu_after_fork_child(struct prudence_domain *domain)
 {
-    struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
+    struct call_rcu_data *standard = prudence_urcu_default(domain), *data;
+    struct made_walk walk;
 
-    while ((data = next_made(standard->domain, data)))
+    walk_begin(&walk);
+    while ((data = next_made(standard->domain, &walk)))
         if (callback_queue_is_pending(data->queue))
             callback_worker_look_at(data->queue);
     if (callback_queue_is_pending(standard->queue))
@@ -406,7 +440,7 @@ static void urcu_fork_prepare(void)
     os_lock_take_for_fork(&crdp_lock);
 }
 
-/* Only the forking thread is in the child, so only that thread's pin remains. */
+/* Only the forking thread is in the child, so only that thread's pins remain. */
 static void urcu_fork_child(bool whole)
 {
     struct list *item;
@@ -415,10 +449,11 @@ static void urcu_fork_child(bool whole)
         return;
     list_for_each(item, &made)
     {
-        struct call_rcu_data *data = list_entry(item, struct call_rcu_data, link);
-
-        data->pins = data == pinned_here;
+        list_entry(item, struct call_rcu_data, link)->pins = 0;
     }
+    for (const struct made_walk *walk = walks_here; walk; walk = walk->outer)
+        if (walk->at)
+            walk->at->pins++;
 }
 
 static void urcu_fork_done(void)
@@ -426,11 +461,22 @@ static void urcu_fork_done(void)
     os_lock_release_from_fork(&crdp_lock);
 }
 
+/* Runs without locks held (callback_fork.c). */
+static void urcu_fork_over(void)
+{
+    if (!qsbr || !callback_asked_in_fork())
+        return;
+    prudence_urcu_after_fork_child(NULL);
+    prudence_urcu_after_fork_child(qsbr);
+}
+
 const struct fork_part urcu_fork_part = {.order = FORK_URCU_WORKERS,
                                          .name = "liburcu's workers",
                                          .prepare = urcu_fork_prepare,
                                          .child = urcu_fork_child,
-                                         .done = urcu_fork_done};
+                                         .done = urcu_fork_done,
+                                         .resume = urcu_fork_over,
+                                         .revive = urcu_fork_over};
 ENTER(fork_parts, urcu_fork_part);
 
 /* ------------------------------------------------------------------------------- deferred calls */

@@ -12,6 +12,10 @@
  * takes longer than wait_max the fork goes on. The child then reports that tables which resize
  * themselves must not be destroyed.
  *
+ * A handler of the program that runs between the library's own may call call_rcu_before_fork, too.
+ * The thread that stops the worker then waits for the end of the fork, and the worker may do so, so
+ * such a call waits for neither.
+ *
  * Several callers (forks, the program) may want the worker stopped at the same time. The first
  * stops the worker, the last lets it go on. `lock` guards the state, and is not held while handlers
  * are called; fork holds it.
@@ -157,7 +161,8 @@ static void begin_to_stop(bool here)
     }
 }
 
-/* Waits until the worker is stopped. With FOREVER this thread does the stopping, without limit. */
+/* Waits until the worker is stopped. With FOREVER this thread does the stopping, without limit;
+ * with 0 nothing is done, and the result is whether it is stopped already. */
 static bool want_stopped(uint64_t patience)
 {
     uint64_t began = os_clock_ns();
@@ -192,8 +197,14 @@ static void want_no_more(void)
 
 void prudence_urcu_before_fork(void)
 {
-    if (!by_program && any_registered())
-        by_program = want_stopped(FOREVER);
+    if (by_program || !any_registered())
+        return;
+    by_program = want_stopped(os_lock_forking ? 0 : FOREVER);
+    if (!by_program && os_lock_forking)
+        os_report(
+            "call_rcu_before_fork, called in a handler of pthread_atfork, does not stop "
+            "liburcu-cds' worker, because that may wait for the end of the fork; call it "
+            "before the fork");
 }
 
 void prudence_urcu_after_fork_parent(void)

@@ -306,7 +306,7 @@ static void child(void)
 static void notice_copy(void)
 {
     if (!forks_under_way) {
-        if (posix_copy_report()) {
+        if (posix_thread_is_of_original() && posix_copy_report()) {
             mend(false);
             posix_copy_known();
         }

@@ -73,6 +73,6 @@ bool posix_copy_report(void)
 /* With few calls the system is not asked which thread this is. */
 void os_copy_check_slow(void)
 {
-    if (when_noticed && (os_calls_are_few() ? posix_thread_is_of_original() : gettid() == getpid()))
+    if (when_noticed && (os_calls_are_few() || gettid() == getpid()))
         when_noticed();
 }

@@ -258,14 +258,12 @@ static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *f
 {
     uintptr_t next = load_acquire(&old->next);
 
-    if (next & REMOVED)
-        return false;
-    do {
+    while (!(next & REMOVED)) {
         fresh->hash = old->hash;
         store_relaxed(&fresh->next, next);
         if (swap_link(&old->next, &next, link_to(fresh) | REMOVED))
             return true;
-    } while (!(next & REMOVED));
+    }
     note_refused(fresh);
     return false;
 }

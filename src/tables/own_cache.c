@@ -62,7 +62,12 @@ void own_cache_destroy(struct prudence_cache *cache, const struct cache_owner *o
         return;
     if (owner->forked)
         prudence_heap_walk(cache, free_if_live, cache);
-    prudence_cache_destroy_later(cache);
+    /* Not by prudence_cache_destroy_later() alone, which also goes by hazard slots that may be
+     * another thread's: the caller may destroy the domain next. */
+    if (prudence_domain_may_wait(owner->domain, NULL, NULL, NULL, NULL) == 0)
+        prudence_cache_destroy(cache);
+    else
+        prudence_cache_destroy_later(cache);
 }
 
 void own_cache_shrink(struct prudence_cache *const *place)

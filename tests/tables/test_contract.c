@@ -4,6 +4,8 @@
  * return and store; refusals; destruction with and without a function that takes the objects; a
  * child; threads; domains; memory that waits for readers, and its limit.
  */
+#include <prudence/hazard.h>
+
 #include "tables/kinds.h"
 
 #include <unistd.h>
@@ -148,6 +150,9 @@ static void a_replacement_compares(void)
     assert_int_equal(tested->add(table, 1, &entries[0], NULL), 0);
     assert_int_equal(tested->erase(table, 1, NULL), 0);
     assert_int_equal(tested->replace(table, 1, &entries[0], &entries[1]), ENOENT);
+    assert_int_equal(tested->replace(table, 1, &entries[1], &entries[2]), ENOENT);
+    if (tested->remove)
+        assert_int_equal(tested->remove(table, &entries[1]), ENOENT);
     add_entries(1, 2);
     assert_int_equal(tested->replace(table, 1, &entries[0], &entries[2]), ENOENT);
     assert_ptr_equal(tested->get(table, 1), &entries[1]);
@@ -480,6 +485,25 @@ static void in_a_set_of_domains(void)
     assert_int_equal(prudence_domain_destroy(set), 0);
 }
 
+/* The thread has a hazard pointer to what is no table's. The set can be destroyed at once. */
+static void in_a_set_with_hazard_pointers(void)
+{
+    static int of_no_table;
+    struct prudence_domain *hazards = prudence_domain_create("h", PRUDENCE_DOMAIN_HAZARD, NULL);
+    struct prudence_domain *members[] = {prudence_default_domain(), hazards};
+    struct prudence_domain *set = prudence_domain_create_set("test", members, 2);
+    struct prudence_hazard *slot = prudence_hazard_acquire_movable();
+
+    prudence_hazard_set(slot, &of_no_table);
+    begin_in(set);
+    add_entries(0, ENTRIES);
+    erase_entries(0, ENTRIES);
+    end();
+    assert_int_equal(prudence_domain_destroy(set), 0);
+    prudence_hazard_release(slot);
+    assert_int_equal(prudence_domain_destroy(hazards), 0);
+}
+
 /* --------------------------------------------------------------------------------------- memory */
 
 #define LIMIT ((size_t)1 << 20)
@@ -525,6 +549,7 @@ static const struct table_case cases[] = {
     {"no count is lost", no_count_is_lost, 0, TABLE_OBJECTS | TABLE_CHOOSES | TABLE_KEEPS},
     {"in each kind of domain", in_each_kind_of_domain, TABLE_DOMAIN, 0},
     {"in a set of domains", in_a_set_of_domains, TABLE_DOMAIN, 0},
+    {"in a set with hazard pointers", in_a_set_with_hazard_pointers, TABLE_DOMAIN, 0},
     {"a storm with a reader stays below the limit", a_storm_with_a_reader_stays_below_the_limit,
      TABLE_DEFERS, 0},
 };

@@ -182,8 +182,8 @@ prudence_lockfree_hash_next(struct prudence_lockfree_hash_walk *walk);
  * because they may not wait. So remove or replace only a node that this table, and no other since,
  * was to add: the result is ENOENT if add or replace refused the node, or it was removed or
  * replaced. Cost: add and add_duplicate take an atomic operation; replacing and removing take two,
- * and a pass through the bucket up to the object. Sections that begin after the return cannot find the removed
- * or replaced object.
+ * and a pass through the bucket up to the object. Sections that begin after the return cannot find
+ * the removed or replaced object.
  */
 PRUDENCE_API int prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t hash,
                                             prudence_hash_match match, const void *key,

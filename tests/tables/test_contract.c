@@ -485,7 +485,7 @@ static void in_a_set_of_domains(void)
     assert_int_equal(prudence_domain_destroy(set), 0);
 }
 
-/* The thread has a hazard pointer to what is no table's. The set can be destroyed at once. */
+/* The thread has a hazard pointer to no table's object. The set can be destroyed at once. */
 static void in_a_set_with_hazard_pointers(void)
 {
     static int of_no_table;

@@ -52,7 +52,7 @@ static void wait_until_idle(struct callback_queue *queue)
 
 static void callback_fork_prepare(void)
 {
-    callback_forget_fork();
+    callback_queue_forget_fork();
     os_lock_take_for_fork(&callbacks_lock);
     store_release(&callbacks_forking, 1u);
     os_full_fence();
@@ -105,7 +105,7 @@ static void callback_fork_done(void)
 /* Runs without locks held. */
 static void callback_fork_over(void)
 {
-    if (callback_asked_in_fork())
+    if (callback_queue_asked_in_fork())
         callbacks_kick();
 }
 

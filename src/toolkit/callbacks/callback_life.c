@@ -41,7 +41,7 @@ struct callback_queue *callback_queue_of(struct prudence_domain *domain)
 void callbacks_kick(void)
 {
     callback_queue_of(&prudence_default); /* makes the queue ready */
-    callback_note_fork();
+    callback_queue_note_fork();
     os_full_fence(); /* a worker that falls asleep sees the work */
     callback_hurry(&callback_main_worker);
 }

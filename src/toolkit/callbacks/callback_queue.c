@@ -32,18 +32,18 @@ __thread unsigned callback_depth;
  * because in a child's first handlers a flag of the parent would still be set. */
 static __thread int asked_in_fork_of;
 
-void callback_note_fork(void)
+void callback_queue_note_fork(void)
 {
     if (os_lock_forking)
         asked_in_fork_of = os_process_id();
 }
 
-bool callback_asked_in_fork(void)
+bool callback_queue_asked_in_fork(void)
 {
     return asked_in_fork_of && asked_in_fork_of == os_process_id();
 }
 
-void callback_forget_fork(void)
+void callback_queue_forget_fork(void)
 {
     asked_in_fork_of = 0;
 }
@@ -150,7 +150,7 @@ static uintptr_t lane_newest(const struct callback_lane *lane)
         newest = load_relaxed(&lane->incoming);
     }
     if (unlikely(newest & CALLBACK_CLOSED))
-        callback_note_fork();
+        callback_queue_note_fork();
     return newest;
 }
 

@@ -46,9 +46,9 @@ void callback_queue_tell_watchers(struct callback_queue *queue);
 /* Between fork's handlers no thread can be started, and in a child's first ones the workers still
  * look like the parent's. So a thread that queues there, or asks for a worker, notes that, and asks
  * once more when the fork is over. */
-void callback_note_fork(void);
-bool callback_asked_in_fork(void); /* in this process, during this thread's last fork */
-void callback_forget_fork(void);   /* a fork begins */
+void callback_queue_note_fork(void);
+bool callback_queue_asked_in_fork(void); /* in this process, during this thread's last fork */
+void callback_queue_forget_fork(void);   /* a fork begins */
 
 extern uint32_t callbacks_forking; /* written by callback_fork.c */
 /* Number of callbacks that this thread is in; without a worker's thread, barriers run callbacks,

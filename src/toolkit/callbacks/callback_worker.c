@@ -75,7 +75,7 @@ void callback_worker_end_rest(struct callback_worker *worker)
 
 void callback_worker_look_at(struct callback_queue *queue)
 {
-    callback_note_fork();
+    callback_queue_note_fork();
     os_full_fence();
     callback_hurry(queue->worker);
 }

@@ -73,8 +73,8 @@ bool callback_here(void);
  * anew. That is no work done, so the worker pauses before the next try. */
 void callback_worker_note_vain(struct callback_queue *queue);
 
-/* Asks the queue's own worker to end, and waits a little. Returns whether it has ended, and no other
- * thread runs the queue: then no callback runs there any more. */
+/* Asks the queue's own worker to end, and waits a little. Returns whether it has ended, and no
+ * other thread runs the queue: then no callback runs there any more. */
 bool callback_worker_ends(struct callback_queue *queue);
 
 /* Moves the callbacks of `from` to `to`, of the same domain, and ends the worker of `from`, waiting

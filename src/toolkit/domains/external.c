@@ -16,13 +16,14 @@
  * thread waits without a deadline (gp_wait), because such a thread may block forever anyway.
  *
  * Sleeping. A requesting thread stores the goal (a compare-and-swap of the sequence), then reads
- * `asked`, and exchanges it if it is 0. All are sequentially consistent. The library's thread clears
- * `asked`, makes a full fence, and reads the goal once more. So it sees the goal, or is woken.
+ * `asked`, and exchanges it if it is 0. All are sequentially consistent. The library's thread
+ * clears `asked`, makes a full fence, and reads the goal once more. So it sees the goal, or is
+ * woken.
  *
  * Fork waits a little for a running synchronize to return, because synchronize may hold foreign
  * locks, and keeps the next one from beginning. The child starts a thread of its own, for each
- * domain that is published, so a thread is started and its domain published with signals blocked. If
- * synchronize takes longer, the child's foreign scheme may hang; then only that thread hangs.
+ * domain that is published, so a thread is started and its domain published with signals blocked.
+ * If synchronize takes longer, the child's foreign scheme may hang; then only that thread hangs.
  */
 #include <errno.h>
 #include <pthread.h>

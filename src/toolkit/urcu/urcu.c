@@ -464,7 +464,7 @@ static void urcu_fork_done(void)
 /* Runs without locks held (callback_fork.c). */
 static void urcu_fork_over(void)
 {
-    if (!qsbr || !callback_asked_in_fork())
+    if (!qsbr || !callback_queue_asked_in_fork())
         return;
     prudence_urcu_after_fork_child(NULL);
     prudence_urcu_after_fork_child(qsbr);

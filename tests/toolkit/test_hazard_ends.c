@@ -148,6 +148,15 @@ static void *protects_by_a_movable_slot(void *reader_at)
     return NULL;
 }
 
+static void start_to_protect(struct held_reader *reader)
+{
+    sem_init(&reader->inside, 0, 0);
+    sem_init(&reader->leave, 0, 0);
+    reader->thread = thread_start(protects_by_a_movable_slot, reader);
+    while (sem_wait(&reader->inside))
+        ;
+}
+
 static int look_in_child(void *unused)
 {
     int wrong = (is_safe(&object) ? 0 : 1) | (prudence_domain_synchronize(domain) != 0) << 1;
@@ -162,17 +171,11 @@ static int look_in_child(void *unused)
 TEST(a_movable_slot_of_another_thread_names_nothing_in_a_child)
 {
     struct held_reader reader;
-    pthread_t thread;
 
-    sem_init(&reader.inside, 0, 0);
-    sem_init(&reader.leave, 0, 0);
-    thread = thread_start(protects_by_a_movable_slot, &reader);
-    while (sem_wait(&reader.inside))
-        ;
+    start_to_protect(&reader);
     assert_child(look_in_child, NULL);
     assert_false(is_safe(&object));
-    sem_post(&reader.leave);
-    pthread_join(thread, NULL);
+    held_reader_end(&reader);
     assert_true(is_safe(&object));
 }
 
@@ -180,17 +183,12 @@ TEST(a_movable_slot_of_another_thread_names_nothing_in_a_child)
 static int look_in_copy(void *unused)
 {
     struct held_reader reader;
-    pthread_t thread;
     bool is_over;
 
-    sem_init(&reader.inside, 0, 0);
-    sem_init(&reader.leave, 0, 0);
-    thread = thread_start(protects_by_a_movable_slot, &reader);
-    sem_wait(&reader.inside);
+    start_to_protect(&reader);
     os_copy_check();
     is_over = is_safe(&object);
-    sem_post(&reader.leave);
-    pthread_join(thread, unused);
+    held_reader_end(&reader);
     return is_over || !os_copy_made || !is_safe(&object) ? 1 : 42;
 }
 

@@ -247,7 +247,7 @@ TEST(records_of_ended_threads_are_used_again)
 
 static struct os_percpu_bias *of_other;
 
-static void *stays_inside(void *unused)
+static void stay_inside(void (*meanwhile)(void))
 {
     int few = 3;
 
@@ -255,8 +255,13 @@ static void *stays_inside(void *unused)
     of_other = os_percpu_bias;
     if (!of_other || !os_percpu_step_in(cache->percpu))
         abort();
-    fork_reach();
+    meanwhile();
     os_percpu_step_out();
+}
+
+static void *stays_inside(void *unused)
+{
+    stay_inside(fork_reach);
     return unused;
 }
 
@@ -283,17 +288,15 @@ TEST(a_child_has_the_record_of_its_thread_alone)
 
 static sem_t is_inside, may_leave;
 
-static void *stays_inside_in_copy(void *unused)
+static void wait_to_leave(void)
 {
-    int few = 3;
-
-    works(&few);
-    of_other = os_percpu_bias;
-    if (!of_other || !os_percpu_step_in(cache->percpu))
-        abort();
     sem_post(&is_inside);
     sem_wait(&may_leave);
-    os_percpu_step_out();
+}
+
+static void *stays_inside_in_copy(void *unused)
+{
+    stay_inside(wait_to_leave);
     return unused;
 }
 

@@ -40,8 +40,6 @@ static void fork_at_step(const greg_t *registers)
 {
     if (step_is_at_call(registers, SYS_clone) || step_is_at_call(registers, SYS_fork)) {
         system_called = true;
-    } else if (system_called && step_is_at_call(registers, SYS_rt_sigprocmask)) {
-        step_enough = true; /* a blocked SIGTRAP kills; the locks are released by now */
     } else if (system_called && (getpid() != top) == in_child && is_of_library(registers) &&
                (*seen)++ == at) {
         step_enough = true;

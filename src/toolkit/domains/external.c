@@ -214,20 +214,27 @@ static bool start_thread(struct prudence_domain *domain)
     return false;
 }
 
+static void start_missing_thread(struct prudence_domain *domain)
+{
+    sigset_t saved = block_signals();
+
+    if (!load_acquire(&domain->external->started))
+        start_thread(domain);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+}
+
 /* Called without any lock held, because starting a thread allocates. */
 static void external_start_in_child(void)
 {
     struct prudence_domain *domain;
     uint64_t after = 0;
     int saved_errno = errno;
-    sigset_t saved = block_signals();
 
     while (domains_visit(&domain, 1, &after, false)) {
-        if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && !load_acquire(&domain->external->started))
-            start_thread(domain);
+        if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL)
+            start_missing_thread(domain);
         gp_domain_leave(domain);
     }
-    pthread_sigmask(SIG_SETMASK, &saved, NULL);
     errno = saved_errno;
 }
 

@@ -627,8 +627,8 @@ static void make_orphan(struct prudence_hazards *record)
     free_if_empty(record);
 }
 
-/* Runs in the child of a fork. Other threads are not there, so the slots that they acquired name
- * nothing. */
+/* Runs in the child of a fork. The parent's other threads are not there, so the slots that they
+ * acquired name nothing. */
 void hazard_slots_fork_child(bool whole)
 {
     struct hazard_chunk *chunk;

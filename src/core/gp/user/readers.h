@@ -34,7 +34,8 @@ void readers_outlive(void);
 void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick);
 bool readers_left_inside(void); /* a thread may have ended inside since the last call */
 void readers_fork_child(void);
-/* Frees, in the child of a fork, the slots of threads that only the parent has. */
+/* Frees, in the child of a fork, the slots of threads that only the parent has
+ * (os_thread_lives_in_child). */
 void readers_forget_others(struct prudence_domain *domain, bool whole);
 extern struct list readers_domains; /* all except the default one; guarded by readers_lock */
 

@@ -294,6 +294,8 @@ bool bias_all_are_out(void)
     return fenced;
 }
 
+/* Returns whether the number's holder, or a thread that shares it and may be inside a line, is in
+ * the child. A thread that changes it now may be there. */
 static bool bias_lives_on(const struct os_percpu_number *number, bool whole)
 {
     const struct os_percpu_bias *holder = load_acquire(&number->holder);

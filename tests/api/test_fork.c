@@ -340,32 +340,17 @@ TEST(another_thread_of_a_copy_ends_no_section_of_the_first)
     assert_true(child_exited_with(&result, 42));
 }
 
-static sem_t is_inside, may_leave;
-
-static void *stays_inside(void *unused)
-{
-    prudence_read_lock();
-    sem_post(&is_inside);
-    sem_wait(&may_leave);
-    prudence_read_unlock();
-    return unused;
-}
-
 static int another_thread_is_inside(void *unused)
 {
-    pthread_t thread;
+    struct held_reader reader = {.domain = NULL};
     prudence_gp_t cookie;
     bool is_over;
 
-    sem_init(&is_inside, 0, 0);
-    sem_init(&may_leave, 0, 0);
-    thread = thread_start(stays_inside, unused);
-    sem_wait(&is_inside);
+    held_reader_start(&reader);
     os_copy_check();
     cookie = prudence_gp_start_poll();
     is_over = poll_often(&cookie) != NULL;
-    sem_post(&may_leave);
-    pthread_join(thread, NULL);
+    held_reader_end(&reader);
     prudence_synchronize();
     return is_over || !os_copy_made ? 1 : 42;
 }
@@ -375,6 +360,27 @@ TEST(the_first_thread_of_a_copy_ends_no_section_of_another)
     struct child_result result;
 
     child_run_by(_Fork, another_thread_is_inside, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
+static int notices(void *unused)
+{
+    os_copy_check();
+    return os_copy_made ? 42 : 1;
+}
+
+static void *is_copied(void *result)
+{
+    child_run_by(_Fork, notices, NULL, result);
+    return NULL;
+}
+
+/* It has used nothing of the library, and so has no name that the copy could compare. */
+TEST(a_copy_by_a_thread_that_is_new_to_the_library)
+{
+    struct child_result result;
+
+    in_thread(is_copied, &result);
     assert_true(child_exited_with(&result, 42));
 }
 

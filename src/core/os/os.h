@@ -221,8 +221,8 @@ void os_thread_waits(bool waits);
 unsigned os_thread_count(void);    /* of the process; 0 if unknown */
 uint64_t os_clock_boot_ns(void);   /* advances while the machine sleeps */
 bool os_thread_exists(int thread); /* whether the process has that thread */
-/* Returns whether the thread was made in a copy that was noticed late (not `whole`). False in a
- * sandbox, where the system cannot be asked. */
+/* Returns whether the thread was made in a copy that was noticed late (not `whole`). False with few
+ * calls, where the system is not asked. */
 bool os_thread_lives_in_child(int thread, bool whole);
 bool os_thread_is_newer(int thread, uint64_t boot_ns); /* and it was started after that time */
 

@@ -33,7 +33,9 @@
  * mended as after a fork that took nothing, and one in which a handler of the program uses the
  * library before ours has run.
  */
+#define _GNU_SOURCE /* gettid */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "gp/user/process_life.h"
 #include "heap/background.h"
@@ -300,13 +302,22 @@ static void child(void)
         mend_early();
 }
 
+/* Returns whether this thread has made the copy. With few calls the system is not asked, and a
+ * thread that has never taken a lock of the library counts as made in the copy. */
+static bool is_first_thread(void)
+{
+    return os_calls_are_few() ? posix_thread_is_of_original() : gettid() == getpid();
+}
+
 /* Mends a child at the first use that needs this. Fork comes here if a handler of the program runs
  * before ours, or calls _Fork. Any other child was made without handlers, and is mended as after a
  * fork that took nothing; the library's threads are made when they are wanted. */
 static void notice_copy(void)
 {
+    if (!is_first_thread())
+        return;
     if (!forks_under_way) {
-        if (posix_thread_is_of_original() && posix_copy_report()) {
+        if (posix_copy_report()) {
             mend(false);
             posix_copy_known();
         }

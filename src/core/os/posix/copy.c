@@ -14,9 +14,6 @@
  * it is done, because the first thread's slots still have the id of the original. It leaves them
  * what they have (os_thread_lives_in_child).
  */
-#define _GNU_SOURCE /* gettid */
-#include <unistd.h>
-
 #include "mapping.h"
 #include "posix.h"
 
@@ -70,9 +67,8 @@ bool posix_copy_report(void)
     return true;
 }
 
-/* With few calls the system is not asked which thread this is. */
 void os_copy_check_slow(void)
 {
-    if (when_noticed && (os_calls_are_few() || gettid() == getpid()))
+    if (when_noticed)
         when_noticed();
 }

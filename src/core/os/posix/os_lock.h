@@ -90,7 +90,6 @@ unsigned os_locks_held(void);
 uint32_t os_lock_id_find(void); /* returns this thread's id, as locks name it */
 /* Called in a child, where this thread has another id and no thread waits. */
 void os_lock_fork_child(void);
-bool posix_thread_is_of_original(void); /* false: made in this copy, before it was noticed */
 
 /* Set in the forking thread between the prepare handler and the parent or child handler. */
 extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-exec")));

@@ -31,6 +31,9 @@ void posix_process_note(void); /* records this process's id, also in a copy */
 /* Returns this thread's id as locks name it, or 0 if it takes a system call that may not be made.
  * In a copy made by clone() it is the original's. */
 int posix_thread_id_known(void);
+/* Returns false if the thread was made in a copy that nobody had noticed, as far as the C library
+ * knows (lock.c). */
+bool posix_thread_is_of_original(void);
 
 /* posix_write writes all bytes, and no signal ends the process whatever happens to the
  * descriptor (write.c). Returns 0 or the error. It is async-signal-safe and no cancellation

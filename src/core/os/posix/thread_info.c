@@ -116,8 +116,7 @@ bool posix_thread_is_zombie(int thread)
 
 bool os_thread_lives_in_child(int thread, bool whole)
 {
-    return !whole && thread > 0 && load_relaxed(&os_calls) != OS_CALLS_FEW &&
-           os_thread_exists(thread);
+    return !whole && thread > 0 && !os_calls_are_few() && os_thread_exists(thread);
 }
 
 bool os_thread_exists(int thread)

@@ -245,11 +245,13 @@ int prudence_lockfree_hash_add_duplicate(struct prudence_lockfree_hash *table, u
     return 0;
 }
 
-/* Notes that a node which the table has refused is not in the table. No other thread has the node,
- * which may hold the link that it was to get. */
-static void note_refused(struct prudence_hash_node *node)
+/* Notes that a node which the table has refused is not in the table, unless the caller gave a node
+ * that is. No other thread has the node, which may hold the link that it was to get. */
+static void note_refused(const struct prudence_lockfree_hash *table,
+                         struct prudence_hash_node *node)
 {
-    store_relaxed(&node->next, REMOVED);
+    if (likely(!lockfree_hash_has_node(table, node)))
+        store_relaxed(&node->next, REMOVED);
 }
 
 /* Puts `fresh` after `old` and removes `old`, in one operation. Returns false if another thread
@@ -258,13 +260,12 @@ static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *f
 {
     uintptr_t next = load_acquire(&old->next);
 
+    fresh->hash = old->hash;
     while (!(next & REMOVED)) {
-        fresh->hash = old->hash;
         store_relaxed(&fresh->next, next);
         if (swap_link(&old->next, &next, link_to(fresh) | REMOVED))
             return true;
     }
-    note_refused(fresh);
     return false;
 }
 
@@ -315,8 +316,8 @@ int prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t ha
     }
     CHECK_FRESH(table, node);
     found = lockfree_hash_add_or_find(table, hash, match, key, node, false);
-    if (found && likely(found != node))
-        note_refused(node);
+    if (found)
+        note_refused(table, node);
     lockfree_tell(there, found);
     return found ? EEXIST : 0;
 }
@@ -351,8 +352,10 @@ int prudence_lockfree_hash_replace(struct prudence_lockfree_hash *table,
     if (unlikely(old == fresh))
         return refuse_own_successor("prudence_lockfree_hash_replace");
     CHECK_FRESH(table, fresh);
-    if (!replace(old, fresh))
+    if (!replace(old, fresh)) {
+        note_refused(table, fresh);
         return ENOENT;
+    }
     unlink_removed(table, old);
     return 0;
 }
